@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+# The build's own vocabulary: hackc_room (a static library made of one folder) and hackc_tests (one
+# GoogleTest binary made of one folder under tests/). Folders are globbed, so that adding a pass or a
+# test is adding a file.
+option(HACKC_BUILD_TESTS "Build the tests" ON)
+set(HACKC_SANITIZE "" CACHE STRING "Sanitizers, such as address,undefined or thread")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+find_program(HACKC_CCACHE ccache)
+if(HACKC_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${HACKC_CCACHE})
+endif()
+
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+
+add_library(hackc_flags INTERFACE)
+target_include_directories(hackc_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
+target_compile_options(hackc_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Werror=return-type)
+if(HACKC_SANITIZE)
+  target_compile_options(hackc_flags INTERFACE -fsanitize=${HACKC_SANITIZE} -fno-omit-frame-pointer -g1)
+  target_link_options(hackc_flags INTERFACE -fsanitize=${HACKC_SANITIZE})
+endif()
+
+# hackc_room(NAME [DEPS ...]): static library hackc_NAME from the *.cc of the current folder.
+function(hackc_room name)
+  cmake_parse_arguments(ARG "" "" "DEPS;EXCLUDE" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  foreach(pattern ${ARG_EXCLUDE})
+    list(FILTER sources EXCLUDE REGEX ${pattern})
+  endforeach()
+  if(sources)
+    add_library(hackc_${name} STATIC ${sources})
+    target_link_libraries(hackc_${name} PUBLIC hackc_flags ${ARG_DEPS})
+  else()
+    add_library(hackc_${name} INTERFACE)
+    target_link_libraries(hackc_${name} INTERFACE hackc_flags ${ARG_DEPS})
+  endif()
+endfunction()
+
+# hackc_tests(NAME [DEPS ...] [LABELS ...]): one GoogleTest binary from the *_test.cc of the current folder.
+function(hackc_tests name)
+  cmake_parse_arguments(ARG "" "" "DEPS;LABELS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name}_test ${sources})
+  target_link_libraries(${name}_test PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name}_test PRIVATE HACKC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  gtest_discover_tests(${name}_test TEST_PREFIX ${name}. PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300
+                       DISCOVERY_TIMEOUT 60)
+endfunction()
