@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// The one header of the compiler that the server sees: a request becomes a plan (the program and the CUDA
+// text of every kernel in it), and a kernel's text becomes a cubin. The two are apart so that whoever
+// owns a cache can skip either, and whoever owns worker processes can spread kernels over them.
+//
+//   ASSIGN(key_fields, ProgramKeyFields(request));            // milliseconds: front end only
+//   ASSIGN(plan, PlanProgram(request, options));              // all passes, no NVRTC
+//   for (const KernelSource& k : plan.kernels) ASSIGN(cubin, CompileKernel(k));
+//
+// Everything a caller can cause comes back as absl::Status: INVALID_ARGUMENT with the path of the field,
+// what was expected and what was got. Thread safety: all functions may be called from any thread; they
+// share no mutable state. Passes recurse to a depth that fits in 8 MiB of stack.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/program/program.h"
+
+namespace hackc {
+
+// Inclusive bounds; 0/0 means the default.
+struct ShapeRange {
+  int64_t min = 0;
+  int64_t max = 0;
+};
+
+struct CompileRequest {
+  std::string name;         // for people; not part of any key
+  std::string config_json;  // Hugging Face config.json, old or transformers-5 keys
+  program::DType dtype = program::DType::kUnspecified;  // unspecified: the config's, else bfloat16
+  ShapeRange batch;  // default 1..1
+  ShapeRange seq;    // default 1..2048
+  ShapeRange past;   // default 0..0
+  int32_t layers = 0;  // 0: all
+  std::string arch = "sm_90a";
+};
+
+using KeyFields = std::vector<std::pair<std::string, std::string>>;
+
+struct StageTime {
+  std::string stage;
+  double milliseconds = 0;
+};
+
+// One kernel before NVRTC. `key_fields` names all that its cubin depends on except the NVRTC version.
+struct KernelSource {
+  program::Kernel kernel;  // contract; digest, registers, spills, cubin_bytes still empty
+  std::string cuda;
+  KeyFields key_fields;
+  std::map<std::string, std::string> ir;  // "loop", "tile", "kernel", "cuda" -> text
+  std::vector<StageTime> times;
+};
+
+struct Plan {
+  program::Program program;           // program.kernels[i] belongs to kernels[i]
+  std::vector<KernelSource> kernels;
+  std::string graph_text;
+  std::string tensor_text;
+  std::vector<StageTime> times;
+};
+
+struct CompiledKernel {
+  std::string cubin;
+  uint32_t registers = 0;
+  uint32_t spill_bytes = 0;
+  uint32_t static_shared_bytes = 0;
+  std::string log;  // NVRTC's warnings
+  double nvrtc_ms = 0;
+};
+
+// Fields that decide a program: canonical Graph IR text, shape ranges, arch, code generation version.
+// The NVRTC version is added by the caller (see NvrtcVersion). Runs the front end: errors are the
+// description's errors.
+absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request);
+
+// Runs every pass. Deterministic: the same request gives the same plan, byte for byte.
+absl::StatusOr<Plan> PlanProgram(const CompileRequest& request);
+
+// NVRTC on one kernel. INTERNAL with the compiler's log when the text does not compile, UNIMPLEMENTED
+// naming the archs that this NVRTC has when it lacks the kernel's, FAILED_PRECONDITION when no NVRTC is
+// found (the message says where it was looked for).
+absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source);
+
+// "13.0"; FAILED_PRECONDITION when NVRTC cannot be loaded.
+absl::StatusOr<std::string> NvrtcVersion();
+
+// Archs that both this compiler's target table and the loaded NVRTC know, such as "sm_90a".
+absl::StatusOr<std::vector<std::string>> SupportedArchs();
+
+}  // namespace hackc
