@@ -14,6 +14,14 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
+# bin/ and lib/ lie side by side in the build tree as in the bundle, and one run path serves both.
+# DT_RPATH, not DT_RUNPATH: it also serves the libraries of libraries, and those opened at run time.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+set(CMAKE_BUILD_RPATH "$ORIGIN/../lib")
+add_link_options(-Wl,--disable-new-dtags)
+
 find_program(HACKC_CCACHE ccache)
 if(HACKC_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${HACKC_CCACHE})
@@ -21,12 +29,14 @@ endif()
 
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
+include(HackcCuda)
 
 add_library(hackc_flags INTERFACE)
 target_include_directories(hackc_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 target_compile_options(hackc_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Werror=return-type)
 if(HACKC_SANITIZE)
-  target_compile_options(hackc_flags INTERFACE -fsanitize=${HACKC_SANITIZE} -fno-omit-frame-pointer -g1)
+  target_compile_options(hackc_flags INTERFACE -fsanitize=${HACKC_SANITIZE} -fno-sanitize-recover=all
+                         -fno-omit-frame-pointer -g1)
   target_link_options(hackc_flags INTERFACE -fsanitize=${HACKC_SANITIZE})
 endif()
 
@@ -55,6 +65,7 @@ function(hackc_tests name)
   endif()
   add_executable(${name}_test ${sources})
   target_link_libraries(${name}_test PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_compile_definitions(${name}_test PRIVATE HACKC_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
