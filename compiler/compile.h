@@ -33,10 +33,10 @@ struct CompileRequest {
   std::string name;         // for people; not part of any key
   std::string config_json;  // Hugging Face config.json, old or transformers-5 keys
   program::DType dtype = program::DType::kUnspecified;  // unspecified: the config's, else bfloat16
-  ShapeRange batch;  // default 1..1
-  ShapeRange seq;    // default 1..2048
-  ShapeRange past;   // default 0..0
-  int32_t layers = 0;  // 0: all
+  ShapeRange batch;                                     // default 1..1
+  ShapeRange seq;                                       // default 1..2048
+  ShapeRange past;                                      // default 0..0
+  int32_t layers = 0;                                   // 0: all
   std::string arch = "sm_90a";
 };
 
@@ -57,7 +57,7 @@ struct KernelSource {
 };
 
 struct Plan {
-  program::Program program;           // program.kernels[i] belongs to kernels[i]
+  program::Program program;  // program.kernels[i] belongs to kernels[i]
   std::vector<KernelSource> kernels;
   std::string graph_text;
   std::string tensor_text;

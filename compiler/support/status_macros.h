@@ -15,11 +15,11 @@
 #define HACKC_CONCAT_INNER_(a, b) a##b
 #define HACKC_CONCAT_(a, b) HACKC_CONCAT_INNER_(a, b)
 
-#define HACKC_RETURN_IF_ERROR(expr)                                  \
-  do {                                                               \
+#define HACKC_RETURN_IF_ERROR(expr)                                   \
+  do {                                                                \
     if (::absl::Status hackc_status_ = (expr); !hackc_status_.ok()) { \
-      return hackc_status_;                                          \
-    }                                                                \
+      return hackc_status_;                                           \
+    }                                                                 \
   } while (false)
 
 #define HACKC_ASSIGN_OR_RETURN(lhs, expr) \

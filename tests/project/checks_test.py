@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Proves of each project check that it fails on what it is there for, and on nothing else."""
+
+import contextlib
+import io
+import pathlib
+import tempfile
+import unittest
+
+import file_headers
+import format as format_check
+import include_direction
+import line_budget
+
+CC = "// SPDX-License-Identifier: MIT\n"
+HEADER = CC + "// What it is for.\n#pragma once\n"
+
+
+class ChecksTest(unittest.TestCase):
+    def run_on(self, check, files):
+        """The check's lines on a tree of the given files, and what it printed besides."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name, text in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                wrong = check(root)
+            return wrong, printed.getvalue()
+
+    def include(self, source, target):
+        return self.run_on(include_direction.check, {source: f'#include "{target}"\n'})[0]
+
+    def test_forbidden_includes(self):
+        for source, target in (
+            ("compiler/support/text.h", "compiler/ir/expr.h"),
+            ("compiler/ir/expr.cc", "compiler/passes/pass.h"),
+            ("compiler/ir/expr.cc", "compiler/interp/interp.h"),
+            ("compiler/interp/loop.cc", "compiler/passes/loop/fuse.h"),
+            ("compiler/interp/loop.cc", "compiler/codegen/emit.h"),
+            ("compiler/frontend/config.cc", "compiler/schedule/target.h"),
+            ("compiler/passes/loop/fuse.cc", "compiler/passes/loop/unroll.h"),
+            ("compiler/passes/loop/fuse.cc", "compiler/passes/tile/stage.h"),
+            ("compiler/passes/loop/fuse.cc", "compiler/schedule/cost.h"),
+            ("compiler/schedule/cost.cc", "cuda.h"),
+            ("compiler/schedule/cost.cc", "compiler/passes/pass.h"),
+            ("compiler/codegen/emit.cc", "nvrtc.h"),
+            ("compiler/toolchain/nvrtc.cc", "compiler/ir/expr.h"),
+            ("compiler/compile.cc", "nvrtc.h"),
+            ("compiler/compile.cc", "cache/store.h"),
+            ("compiler/compile.cc", "sqlite3.h"),
+            ("compiler/program/plan.cc", "hackc/v1/program.pb.h"),
+            ("compiler/program/plan.cc", "proto/hackc/v1/program.pb.h"),
+            ("compiler/program/plan.cc", "grpcpp/grpcpp.h"),
+            ("compiler/frontend/config.cc", "google/protobuf/struct.pb.h"),
+            ("compiler/compile.h", "server/engine.h"),
+            ("cache/key.cc", "compiler/compile.h"),
+            ("cache/key.cc", "hackc/v1/model.pb.h"),
+            ("cache/key.cc", "grpcpp/grpcpp.h"),
+            ("server/engine.cc", "compiler/ir/expr.h"),
+            ("server/engine.cc", "compiler/program/buffers.h"),
+            ("server/engine.cc", "sqlite3.h"),
+            ("server/engine.cc", "client/client.h"),
+            ("client/runtime/load.cc", "compiler/compile.h"),
+            ("client/runtime/load.cc", "server/engine.h"),
+            ("client/runtime/load.cc", "cache/store.h"),
+            ("client/cli/submit.cc", "server/queue.h"),
+        ):
+            with self.subTest(source=source, target=target):
+                wrong = self.include(source, target)
+                self.assertEqual(len(wrong), 1)
+                self.assertTrue(wrong[0].startswith(f"{source}:1: includes {target}: "), wrong[0])
+
+    def test_allowed_includes(self):
+        for source, target in (
+            ("compiler/ir/expr.cc", "compiler/support/status_macros.h"),
+            ("cache/store.cc", "compiler/support/status_macros.h"),
+            ("compiler/ir/expr.cc", "absl/status/status.h"),
+            ("compiler/passes/loop/fuse.cc", "compiler/passes/loop/fuse.h"),
+            ("compiler/passes/loop/fuse.cc", "compiler/passes/pass.h"),
+            ("compiler/passes/pipeline.cc", "compiler/passes/loop/fuse.h"),
+            ("compiler/program/plan.cc", "compiler/passes/pipeline.h"),
+            ("compiler/toolchain/nvrtc.cc", "nvrtc.h"),
+            ("compiler/compile.cc", "compiler/toolchain/nvrtc.h"),
+            ("compiler/compile.cc", "compiler/program/program.h"),
+            ("cache/sqlite_store.cc", "sqlite3.h"),
+            ("server/engine.cc", "compiler/compile.h"),
+            ("server/convert.cc", "compiler/program/program.h"),
+            ("server/convert.cc", "hackc/v1/program.pb.h"),
+            ("server/service.cc", "grpcpp/grpcpp.h"),
+            ("client/runtime/driver.cc", "cuda.h"),
+            ("client/cli/submit.cc", "server/engine.h"),
+            ("client/cli/submit.cc", "client/client.h"),
+            ("tests/passes/fuse_test.cc", "compiler/passes/loop/unroll.h"),
+        ):
+            with self.subTest(source=source, target=target):
+                self.assertEqual(self.include(source, target), [])
+
+    def test_line_budget(self):
+        line = "int x;\n"
+        wrong, printed = self.run_on(line_budget.check, {"compiler/ir/a.cc": line * 700, "cache/b.cc": line})
+        self.assertEqual(wrong, [])
+        self.assertIn("   700 compiler/ir\n", printed)
+        self.assertIn("   700 of 15000 lines in all of compiler/\n", printed)
+
+        wrong, _ = self.run_on(line_budget.check, {"server/a.cc": line * 701})
+        self.assertEqual(wrong, ["server/a.cc: 701 lines, more than 700: split it by job"])
+
+        many = {f"compiler/ir/{i}.cc": line * 600 for i in range(25)}
+        self.assertEqual(self.run_on(line_budget.check, many)[0], [])
+        many["compiler/compile.h"] = line
+        wrong, _ = self.run_on(line_budget.check, many)
+        self.assertEqual(wrong, ["compiler/ has 15001 lines, more than 15000"])
+
+    def test_file_headers(self):
+        good = {
+            "compiler/a.h": HEADER,
+            "compiler/a.cc": CC,
+            "deploy/tool": "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
+            "models/data.json": "{}",
+            "compiler/build/x.cc": "generated\n",
+        }
+        self.assertEqual(self.run_on(file_headers.check, good)[0], [])
+        licence = "the first line (after any #!) must say SPDX-License-Identifier: MIT"
+        for name, text, expected in (
+            ("cache/a.cc", "int x;\n", licence),
+            ("cache/a.cc", "\n" + CC, licence),
+            ("deploy/tool", "#!/bin/sh\ntrue\n", licence),
+            ("tests/CMakeLists.txt", "project(x)\n", licence),
+            ("cache/a.h", CC + "// For.\n", "no #pragma once"),
+            ("cache/a.h", CC + "#pragma once\n// For.\n", "line 2 must say what the header is for"),
+        ):
+            with self.subTest(name=name, text=text):
+                self.assertEqual(self.run_on(file_headers.check, {name: text})[0], [f"{name}: {expected}"])
+
+    def test_format(self):
+        program, why = format_check.clang_format()
+        if not program:
+            self.skipTest(why)
+        style = {".clang-format": "BasedOnStyle: Google\n"}
+        wrong, _ = self.run_on(format_check.check, {**style, "cache/a.cc": "int  x ;\n", "cache/b.cc": "int y;\n"})
+        self.assertEqual(wrong, ["cache/a.cc: not as clang-format writes it; run clang-format -i on it"])
+        self.assertEqual(self.run_on(format_check.check, {**style, "cache/b.cc": "int y;\n"})[0], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

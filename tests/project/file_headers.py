@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Fails on a source file without its licence line, and on a header without #pragma once or opening comment."""
+
+import re
+
+import tree
+
+SUFFIXES = {".h", ".cc", ".cu", ".proto", ".py", ".cmake", ".sh", ".service"}
+LICENCE = "SPDX-License-Identifier: MIT"
+
+
+def is_source(root, path):
+    if path.suffix in SUFFIXES or path.name == "CMakeLists.txt":
+        return True
+    if path.suffix:
+        return False
+    with open(root / path, "rb") as file:
+        return file.read(2) == b"#!"
+
+
+def check(root):
+    wrong = []
+    for path in tree.source_files(root):
+        if not is_source(root, path):
+            continue
+        lines = (root / path).read_text().splitlines()
+        first = lines[1:2] if lines and lines[0].startswith("#!") else lines[:1]
+        if not first or LICENCE not in first[0]:
+            wrong.append(f"{path}: the first line (after any #!) must say {LICENCE}")
+        if path.suffix == ".h":
+            if "#pragma once" not in lines:
+                wrong.append(f"{path}: no #pragma once")
+            if not any(re.match(r"//\s*\w", line) for line in lines[1:2]):
+                wrong.append(f"{path}: line 2 must say what the header is for")
+    return wrong
+
+
+if __name__ == "__main__":
+    tree.main(check, __doc__)

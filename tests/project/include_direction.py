@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Fails on an include that the table of rooms does not allow (see ARCHITECTURE.md).
+
+A room is a folder; the longest entry of ROOMS that a path starts with is its room. Tests, benches and
+tools outside the table may include everything.
+"""
+
+import pathlib
+import re
+
+import tree
+
+# Room -> rooms or single headers it may include. Every room may include itself and compiler/support.
+COMPILER_ROOMS = (
+    "compiler/ir", "compiler/interp", "compiler/frontend", "compiler/passes", "compiler/schedule",
+    "compiler/codegen", "compiler/program", "compiler/toolchain",
+)
+ROOMS = {
+    "compiler/support": (),
+    "compiler/ir": (),
+    "compiler/interp": ("compiler/ir",),
+    "compiler/frontend": ("compiler/ir",),
+    "compiler/passes": ("compiler/ir",),
+    "compiler/schedule": ("compiler/ir",),
+    "compiler/codegen": ("compiler/ir",),
+    "compiler/program": ("compiler/ir", "compiler/passes", "compiler/schedule", "compiler/codegen"),
+    "compiler/toolchain": (),
+    # compile.h and what is built on all of the compiler.
+    "compiler": COMPILER_ROOMS,
+    "cache": (),
+    # program.h holds plain structs; the server turns them into protos.
+    "server": ("proto", "compiler/compile.h", "compiler/program/program.h", "cache"),
+    "client": ("proto",),
+    # --local runs the server's core in the same process.
+    "client/cli": ("proto", "client", "server/engine.h"),
+}
+
+# Header (as written in the include) -> rooms that alone may include it; their sub-folders too.
+OUTSIDE = (
+    (re.compile(r"^nvrtc\.h$"), ("compiler/toolchain",)),
+    (re.compile(r"^(cuda|cuda_runtime|cuda_runtime_api|cudaTypedefs|cublas\w*)\.h$"), ("client", "server")),
+    (re.compile(r"^sqlite3\w*\.h$"), ("cache",)),
+    (re.compile(r"^(grpc|grpcpp|grpc\+\+)/"), ("server", "client")),
+    (re.compile(r"^google/(protobuf|rpc)/"), ("server", "client")),
+)
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
+PASS_LEVELS = "compiler/passes/(?:graph|tensor|loop|tile|kernel)/"
+
+
+def starts_with(path, prefix):
+    return path == prefix or path.startswith(prefix + "/")
+
+
+def room_of(path):
+    """The room of a file or of an include's target, or None outside the table."""
+    if re.search(r"\.pb\.h$", path) or path.startswith("proto/"):
+        return "proto"
+    rooms = [room for room in ROOMS if starts_with(path, room)]
+    return max(rooms, key=len) if rooms else None
+
+
+def wrong_include(source, target):
+    """Why `source` may not include `target`; None if it may."""
+    room = room_of(source)
+    for header, rooms in OUTSIDE:
+        if header.search(target) and not any(starts_with(room, allowed) for allowed in rooms):
+            return f"only {' and '.join(rooms)} may include <{target}>"
+    target_room = room_of(target)
+    if target_room is None or target_room == "compiler/support":
+        return None
+    if re.match(PASS_LEVELS, source) and re.match(PASS_LEVELS, target):
+        if pathlib.PurePath(source).with_suffix("") != pathlib.PurePath(target).with_suffix(""):
+            return "a pass may not include another pass; what two passes share belongs in compiler/passes/*.h"
+        return None
+    if target_room == room or any(starts_with(target, allowed) for allowed in ROOMS[room]):
+        return None
+    if target_room == "proto" and "proto" in ROOMS[room]:
+        return None
+    allowed = ", ".join(ROOMS[room]) or "no other room"
+    return f"{room} may not include {target_room} (it may include: {allowed})"
+
+
+def check(root):
+    wrong = []
+    for path in tree.source_files(root, {".h", ".cc", ".cu"}, ("compiler", "cache", "server", "client")):
+        for number, line in enumerate((root / path).read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            reason = match and wrong_include(path.as_posix(), match.group(1))
+            if reason:
+                wrong.append(f"{path}:{number}: includes {match.group(1)}: {reason}")
+    return wrong
+
+
+if __name__ == "__main__":
+    tree.main(check, __doc__)
