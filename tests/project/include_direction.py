@@ -33,7 +33,7 @@ ROOMS = {
     "server": ("proto", "compiler/compile.h", "compiler/program/program.h", "cache"),
     "client": ("proto",),
     # --local runs the server's core in the same process.
-    "client/cli": ("proto", "client", "server/engine.h"),
+    "client/cli": ("proto", "client", "server/engine.h", "server/local.h", "server/event_stream.h"),
 }
 
 # Header (as written in the include) -> rooms that alone may include it; their sub-folders too.
