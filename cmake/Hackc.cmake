@@ -33,7 +33,7 @@ include(HackcCuda)
 
 add_library(hackc_flags INTERFACE)
 target_include_directories(hackc_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
-target_compile_options(hackc_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Werror=return-type)
+target_compile_options(hackc_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers -Wno-restrict -Werror=return-type)
 if(HACKC_SANITIZE)
   target_compile_options(hackc_flags INTERFACE -fsanitize=${HACKC_SANITIZE} -fno-sanitize-recover=all
                          -fno-omit-frame-pointer -g1)

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// Declarations that functions of every level share: runtime symbols with bounds, and buffers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/dtype.h"
+#include "compiler/ir/expr.h"
+
+namespace hackc::ir {
+
+// A runtime integer with inclusive bounds. min == max is allowed and makes it static in all but name.
+struct SymbolDecl {
+  std::string name;
+  int64_t min = 1;
+  int64_t max = 1;
+  bool operator==(const SymbolDecl&) const = default;
+};
+
+enum class Access : uint8_t { kRead, kWrite, kReadWrite };
+
+// A row-major dense buffer in global memory that a function takes as a parameter.
+struct BufferDecl {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<Expr> shape;  // over symbols
+  Access access = Access::kRead;
+};
+
+}  // namespace hackc::ir

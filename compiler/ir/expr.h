@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// Scalar expressions, shared by Tensor, Loop, Tile and Kernel IR, and the formulas of dims and grids.
+// Immutable trees with shared ownership; a handle is cheap to copy and safe to share between threads.
+//
+//   Expr m = Axis("m"), k = Axis("k");
+//   Expr product = Cast(DType::kF32, Load("x", DType::kBF16, {m, k})) * FloatLit(0.5);
+//   Print(product) == "(f32(@x[%m, %k]) * 0.5)"
+//
+// Text: %name a variable (loop axis or let), name a symbol, @name[i, j] a load, infix arithmetic fully
+// parenthesised, select(c, a, b) lazy in its branches, dtype(x) a cast.
+//
+// The makers fold constants (integers exactly; floats never, except through integer literals in index
+// arithmetic) and nothing more; see simplify.h for rules that need ranges.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/dtype.h"
+
+namespace hackc::ir {
+
+struct ExprNode;
+
+// A handle; null where a field says "may be absent".
+using Expr = std::shared_ptr<const ExprNode>;
+
+enum class UnaryOp : uint8_t { kNeg, kExp, kExp2, kLog, kSqrt, kRsqrt, kTanh, kErf, kSin, kCos, kAbs, kNot };
+enum class BinaryOp : uint8_t {
+  kAdd, kSub, kMul,
+  kDiv,       // floats only
+  kFloorDiv,  // integers, rounds towards minus infinity
+  kMod,       // integers, result has the divisor's sign
+  kMin, kMax, kPow,
+  kLt, kLe, kEq, kNe,  // bool
+  kAnd, kOr,           // bool
+  kBitAnd, kBitXor, kShl, kShr,  // integers
+};
+
+struct IntLiteral { int64_t value; DType dtype; };   // kI32, kI64 or kBool
+struct FloatLiteral { double value; DType dtype; };
+struct Var { std::string name; DType dtype; };      // loop axis or let
+struct Symbol { std::string name; };                // runtime symbol: batch, seq, past
+// Kernel level only: hardware indices.
+enum class BuiltinKind : uint8_t { kThread, kBlockX, kBlockY, kBlockZ };
+struct Builtin { BuiltinKind kind; };
+struct Unary { UnaryOp op; Expr a; };
+struct Binary { BinaryOp op; Expr a, b; };
+struct Select { Expr condition, a, b; };             // lazy: the branch not taken is not evaluated
+struct Cast { DType dtype; Expr a; };                // the only rounding there is
+// Element of a buffer. When `guard` is present and false, the value is 0 and memory is not touched.
+struct Load { std::string buffer; DType dtype; std::vector<Expr> indices; Expr guard; };
+// Kernel level only: value of another lane of the warp (all 32 lanes take part).
+enum class ShuffleKind : uint8_t { kXor, kIndex, kDown };
+struct Shuffle { ShuffleKind kind; Expr value; Expr lane; };
+
+using ExprVariant = std::variant<IntLiteral, FloatLiteral, Var, Symbol, Builtin, Unary, Binary, Select, Cast,
+                                 Load, Shuffle>;
+
+struct ExprNode {
+  ExprVariant node;
+  DType dtype;
+  size_t hash;
+  int depth;  // levels of nesting, capped at kMaxExprDepth by the parser and the verifiers
+};
+
+inline constexpr int kMaxExprDepth = 128;
+
+// --- makers -------------------------------------------------------------------------------------
+Expr IntLit(int64_t value, DType dtype = DType::kI32);
+Expr BoolLit(bool value);
+Expr FloatLit(double value, DType dtype = DType::kF32);
+Expr MakeVar(std::string name, DType dtype);
+Expr Axis(std::string name);  // a kI32 variable
+Expr MakeSymbol(std::string name);
+Expr MakeBuiltin(BuiltinKind kind);
+Expr MakeUnary(UnaryOp op, Expr a);
+Expr MakeBinary(BinaryOp op, Expr a, Expr b);  // operand dtypes must match; integer literals adapt
+Expr MakeSelect(Expr condition, Expr a, Expr b);
+Expr MakeCast(DType dtype, Expr a);  // identity when the dtype is the same already
+Expr MakeLoad(std::string buffer, DType dtype, std::vector<Expr> indices, Expr guard = nullptr);
+Expr MakeShuffle(ShuffleKind kind, Expr value, Expr lane);
+
+Expr operator+(const Expr& a, const Expr& b);
+Expr operator-(const Expr& a, const Expr& b);
+Expr operator*(const Expr& a, const Expr& b);
+Expr operator+(const Expr& a, int64_t b);
+Expr operator-(const Expr& a, int64_t b);
+Expr operator*(const Expr& a, int64_t b);
+Expr FloorDiv(const Expr& a, const Expr& b);
+Expr FloorDiv(const Expr& a, int64_t b);
+Expr CeilDiv(const Expr& a, int64_t b);  // (a + b - 1) // b
+Expr Mod(const Expr& a, const Expr& b);
+Expr Mod(const Expr& a, int64_t b);
+Expr Min(const Expr& a, const Expr& b);
+Expr Max(const Expr& a, const Expr& b);
+Expr Lt(const Expr& a, const Expr& b);
+Expr Le(const Expr& a, const Expr& b);
+Expr And(const Expr& a, const Expr& b);  // absent or true operands vanish; both absent gives absent
+
+// --- queries ------------------------------------------------------------------------------------
+bool Equal(const Expr& a, const Expr& b);  // structural; absent equals absent
+std::optional<int64_t> AsInt(const Expr& e);  // value of an integer literal
+std::string Print(const Expr& e);             // absent prints as ""
+
+struct ExprEqual { bool operator()(const Expr& a, const Expr& b) const { return Equal(a, b); } };
+struct ExprHash { size_t operator()(const Expr& e) const { return e ? e->hash : 0; } };
+
+// Calls `visit` on `e` and everything below it, parents first.
+void Walk(const Expr& e, const std::function<void(const Expr&)>& visit);
+
+// Rebuilds `e` bottom-up: `rewrite` sees each node after its children; returning null keeps the node.
+// Subtrees that do not change keep their handle.
+Expr Rewrite(const Expr& e, const std::function<Expr(const Expr&)>& rewrite);
+
+// Replaces variables by name.
+Expr Substitute(const Expr& e, const std::function<Expr(const std::string& name)>& replacement);
+
+// Names of the variables in `e`, in order of first appearance.
+std::vector<std::string> FreeVars(const Expr& e);
+std::vector<const Load*> Loads(const Expr& e);
+
+template <typename T>
+const T* As(const Expr& e) {
+  return e ? std::get_if<T>(&e->node) : nullptr;
+}
+
+}  // namespace hackc::ir

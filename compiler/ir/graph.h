@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Graph IR: the model as its architecture says it, and nothing of the GPU. Every operation computes in
+// float32 (interpreter: float64) and rounds once, to the dtype of its output.
+//
+//   %q: bf16[batch, seq, 3584] = linear(%h, %wq, %bq)
+//   %a: bf16[batch, seq, 28, 128] = attention(%q2, %k2, %v) {scale = 0.08838834764831845, window = 0}
+//
+// Conventions: activations are [batch, seq, features] or [batch, seq, heads, head_dim]; weights are as the
+// checkpoint holds them ([out, in] for linear).
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/value.h"
+
+namespace hackc::ir {
+
+// out[b, s, :] = table[ids[b, s], :]; an id outside the table is clamped into it.
+struct GraphEmbedding { std::string ids, table; };
+// out[..., n] = sum_k x[..., k] * weight[n, k] + bias[n]; bias may be "". `transposed`: weight is [k, n].
+struct GraphLinear { std::string x, weight, bias; bool transposed = false; };
+// out = x / sqrt(mean(x^2) + epsilon) * (weight + weight_offset) over the last axis.
+struct GraphRmsNorm { std::string x, weight; double epsilon = 1e-6; double weight_offset = 0; };
+// out = (x - mean) / sqrt(variance + epsilon) * weight + bias over the last axis; bias may be "".
+struct GraphLayerNorm { std::string x, weight, bias; double epsilon = 1e-5; };
+// Position p of batch b is past + s. out[b, s, j] = scale * cos or sin(p * inverse_frequencies[j]), f32.
+// `inverse_frequencies` is a constant of rotary_dim / 2 values.
+struct GraphRotaryTable { std::string inverse_frequencies; bool sine = false; double scale = 1; };
+// Rotates the first 2 * half dims of each head by the tables ([batch, seq, half], f32), the rest passes.
+// interleaved: pairs (2j, 2j+1) instead of (j, j + half).
+struct GraphRope { std::string x, cosine, sine; bool interleaved = false; };
+// View of `heads` heads of head_dim, from feature first on: [b, s, f] -> [b, s, heads, head_dim].
+struct GraphSplitHeads { std::string x; int64_t first = 0; int64_t heads = 1; int64_t head_dim = 1; };
+// [b, s, heads, head_dim] -> [b, s, heads * head_dim].
+struct GraphMergeHeads { std::string x; };
+// Causal attention. q [b, s, hq, d], k and v [b, t, hk, d] with hq a multiple of hk, t = past + seq; query s
+// sees keys up to past + s, of these only the last `window` when window > 0.
+// score = softcap(scale * q.k) where softcap(x) = c * tanh(x / c) when softcap > 0.
+struct GraphAttention { std::string q, k, v; double scale = 1; int64_t window = 0; double softcap = 0; };
+// Writes x [b, s, h, d] at positions past + s of the state `cache` [b, capacity, h, d]; the output is the
+// cache's first past + seq positions, [b, past + seq, h, d].
+struct GraphCacheAppend { std::string cache, x; };
+enum class ActivationKind : uint8_t { kSilu, kGelu, kGeluTanh, kRelu, kTanh, kSigmoid };
+struct GraphActivation { std::string x; ActivationKind kind = ActivationKind::kSilu; };
+struct GraphMultiply { std::string a, b; };
+struct GraphAdd { std::string a, b; };
+struct GraphScale { std::string x; double factor = 1; };
+// c * tanh(x / c).
+struct GraphSoftcap { std::string x; double cap = 1; };
+// Joins weights along the first axis.
+struct GraphConcat { std::vector<std::string> inputs; };
+
+using GraphOpVariant =
+    std::variant<GraphEmbedding, GraphLinear, GraphRmsNorm, GraphLayerNorm, GraphRotaryTable, GraphRope,
+                 GraphSplitHeads, GraphMergeHeads, GraphAttention, GraphCacheAppend, GraphActivation,
+                 GraphMultiply, GraphAdd, GraphScale, GraphSoftcap, GraphConcat>;
+
+struct GraphOp {
+  std::string out;
+  ValueType type;
+  GraphOpVariant op;
+};
+
+using GraphSegment = Segment<GraphOp>;
+using GraphModule = Module<GraphOp>;
+
+}  // namespace hackc::ir

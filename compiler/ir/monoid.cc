@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/ir/monoid.h"
+
+#include <array>
+#include <limits>
+
+namespace hackc::ir {
+namespace {
+constexpr std::array<std::string_view, 5> kNames = {"sum", "max", "min", "product", "softmax_sum"};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+}  // namespace
+
+std::string_view Name(Monoid monoid) { return kNames[static_cast<size_t>(monoid)]; }
+
+std::optional<Monoid> MonoidFromName(std::string_view name) {
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == name) return static_cast<Monoid>(i);
+  }
+  return std::nullopt;
+}
+
+int OperandCount(Monoid monoid) { return monoid == Monoid::kSoftmaxSum ? 2 : 1; }
+
+std::vector<double> Identity(Monoid monoid) {
+  switch (monoid) {
+    case Monoid::kSum: return {0};
+    case Monoid::kMax: return {-kInfinity};
+    case Monoid::kMin: return {kInfinity};
+    case Monoid::kProduct: return {1};
+    case Monoid::kSoftmaxSum: return {-kInfinity, 0, 0};
+  }
+  return {};
+}
+
+}  // namespace hackc::ir

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// The algebra of reductions. A monoid has a state of one or more float32 components, an identity, an
+// associative combine, and a way to lift operands into a state and to read the result out.
+//
+//   kSum, kMax, kMin, kProduct: state (a); operands (value); result a
+//   kSoftmaxSum: state (maximum, sum, accumulator); operands (score, value); result accumulator / sum.
+//     combine((m1,l1,a1),(m2,l2,a2)): m = max(m1,m2); l = l1*exp(m1-m) + l2*exp(m2-m); a likewise.
+//     It makes streaming attention, split key/value and the parallel softmax one reduction.
+//     A state that saw no score above -inf reads as 0.
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace hackc::ir {
+
+enum class Monoid : uint8_t { kSum, kMax, kMin, kProduct, kSoftmaxSum };
+
+std::string_view Name(Monoid monoid);                        // "sum", "max", "min", "product", "softmax_sum"
+std::optional<Monoid> MonoidFromName(std::string_view name);
+int OperandCount(Monoid monoid);                             // 1, or 2 for kSoftmaxSum
+std::vector<double> Identity(Monoid monoid);                 // one value for each state component
+
+}  // namespace hackc::ir

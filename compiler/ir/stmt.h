@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+// Statements of Loop, Tile and Kernel IR: one variant of plain structs, immutable, with shared ownership;
+// a level mask says which kinds a level knows and its verifier refuses the others.
+//
+// Loop level: what one kernel computes, element by element.
+//   for %m: free in seq {
+//     for %n: free in 4608 {
+//       acc %sum: sum
+//       for %k: contract in 3584 {
+//         %sum <- (f32(@x[%m, %k]) * f32(@w[%n, %k]))
+//       }
+//       @y[%m, %n] = bf16((%sum + f32(@bias[%n])))
+//     }
+//   }
+// Tile level: the same statements as a program of one block. Axes are split: `grid` loops are outermost,
+// `serial` loops run one after another, and `local` loops cover the block's tile: their digits say which
+// bits of the thread index and which registers hold each coordinate. Values that live across nests are in
+// `local` (registers) or `shared` allocations. Masks are explicit guards.
+// Kernel level: the same program for one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/buffer.h"
+#include "compiler/ir/expr.h"
+#include "compiler/ir/monoid.h"
+
+namespace hackc::ir {
+
+struct StmtNode;
+using Stmt = std::shared_ptr<const StmtNode>;
+using Block = std::vector<Stmt>;
+
+// What a loop means. A contract axis is a reduce axis of a sum of products.
+enum class AxisRole : uint8_t { kFree, kReduce, kContract };
+
+// How a loop runs. Loop level knows only kSequential.
+enum class LoopKind : uint8_t {
+  kSequential,  // Loop level: no decision yet
+  kGridX, kGridY, kGridZ,
+  kSerial,      // one iteration after another, all threads together
+  kLocal,       // Tile level: spread over threads and registers as `digits` say
+  kUnroll,      // Kernel level: unrolled; indices of register arrays become constants
+};
+
+// One factor of a local axis. coordinate = mixed radix of its digits, the first the most significant.
+struct Digit {
+  enum class Kind : uint8_t { kThread, kRegister } kind = Kind::kRegister;
+  int extent = 1;  // power of two for kThread
+  int stride = 1;  // kThread: digit = (thread / stride) % extent; power of two
+  bool operator==(const Digit&) const = default;
+};
+
+struct For {
+  std::string axis;
+  AxisRole role = AxisRole::kFree;
+  LoopKind kind = LoopKind::kSequential;
+  Expr extent;                // iterations; over symbols and outer axes
+  std::vector<Digit> digits;  // kLocal only; the product of extents equals `extent`
+  Block body;
+};
+
+struct Let { std::string name; Expr value; };
+
+// Declares a reduction state at its identity. `extents` is empty for a scalar; otherwise one state for
+// each coordinate (static extents), updated and read by index.
+struct Accumulator { std::string name; Monoid monoid = Monoid::kSum; std::vector<Expr> extents; };
+
+// Combines operands into a state. Reading the result is Var(name) for a scalar, Load(name, ...) otherwise.
+// When `guard` is present and false, nothing happens.
+struct Accumulate {
+  std::string name;
+  std::vector<Expr> indices;
+  std::vector<Expr> operands;  // OperandCount(monoid) of them, float32
+  Expr guard;
+};
+
+// How a store moves its value. kCpAsync: value must be a plain global load and the target shared.
+enum class CopyEngine : uint8_t { kRegisters, kCpAsync };
+
+// Writes one element of a buffer (global, local or shared). When `guard` is present and false, nothing.
+struct Store {
+  std::string buffer;
+  std::vector<Expr> indices;
+  Expr value;
+  Expr guard;
+  CopyEngine engine = CopyEngine::kRegisters;
+};
+
+// ---- Tile level and below ------------------------------------------------------------------------
+enum class MemorySpace : uint8_t { kLocal, kShared };
+
+// A block's own memory. Lives from here to the end of the enclosing body. kLocal at Tile level: a tile
+// spread over threads, whose layout is `layout` (one digit list for each dimension); at Kernel level: a
+// register array of one thread (one dimension).
+// kShared: row-major with `padding` extra elements at the end of each innermost row.
+struct Alloc {
+  std::string name;
+  DType dtype = DType::kF32;
+  MemorySpace space = MemorySpace::kLocal;
+  std::vector<int64_t> extents;
+  std::vector<std::vector<Digit>> layout;
+  int padding = 0;
+  int alignment = 16;  // bytes, kShared
+};
+
+// Tile level: the accumulations into local `name` so far are partial over the threads of the axis just
+// summed; make every thread hold the total. `thread_mask` has the bits of the thread index summed over.
+struct Combine { std::string name; Monoid monoid = Monoid::kSum; int thread_mask = 0; };
+
+// ---- Kernel level ---------------------------------------------------------------------------------
+struct If { Expr condition; Block then; };
+
+// Moves `width` consecutive elements between memory and a register array, or registers and memory.
+// The address must be a multiple of width * element size. kVectorLoad writes zeros when guarded off.
+struct VectorLoad {
+  std::string target; Expr target_index;  // register array
+  std::string source; DType dtype = DType::kF32; std::vector<Expr> indices;
+  int width = 1; Expr guard;
+};
+struct VectorStore {
+  std::string target; std::vector<Expr> indices;
+  std::string source; Expr source_index;  // register array
+  int width = 1; Expr guard;
+};
+
+struct Barrier {};  // every thread of the block
+
+// cp.async: `bytes` (4, 8 or 16) from global to shared; zero-fills when guarded off.
+struct AsyncCopy {
+  std::string target; std::vector<Expr> target_indices;
+  std::string source; std::vector<Expr> source_indices;
+  int bytes = 16; Expr guard;
+};
+struct AsyncCommit {};
+struct AsyncWait { int pending = 0; };  // until at most `pending` groups of this thread are in flight
+
+// ldmatrix: `count` 8x8 matrices of 16-bit elements from shared memory into consecutive 32-bit registers
+// of `target` starting at target_index; this lane's row address is @source[indices].
+struct LoadMatrix {
+  std::string target; Expr target_index;
+  std::string source; std::vector<Expr> indices;
+  int count = 4; bool transposed = false;
+};
+
+// mma.sync of one warp: accumulator += a * b on register arrays in the fragment layout of the PTX manual.
+enum class MmaShape : uint8_t { kM16N8K16, kM16N8K8 };
+struct Mma {
+  MmaShape shape = MmaShape::kM16N8K16;
+  DType dtype = DType::kBF16;  // of a and b: kBF16 or kF16 (k16), kF32 read as tf32 (k8)
+  std::string accumulator; Expr accumulator_index;  // 4 float32
+  std::string a; Expr a_index;                      // 8 elements (k16) or 4 (k8)
+  std::string b; Expr b_index;                      // 4 elements (k16) or 2 (k8)
+};
+
+using StmtVariant = std::variant<For, Let, Accumulator, Accumulate, Store, Alloc, Combine, If, VectorLoad,
+                                 VectorStore, Barrier, AsyncCopy, AsyncCommit, AsyncWait, LoadMatrix, Mma>;
+
+struct StmtNode {
+  StmtVariant node;
+};
+
+template <typename T>
+Stmt MakeStmt(T node) {
+  return std::make_shared<const StmtNode>(StmtNode{StmtVariant(std::move(node))});
+}
+
+template <typename T>
+const T* As(const Stmt& s) {
+  return s ? std::get_if<T>(&s->node) : nullptr;
+}
+
+// ---- functions: one kernel at each level -----------------------------------------------------------
+struct Function {
+  std::string name;      // what it is: "qkv_linear"
+  std::string computes;  // one line for people
+  std::vector<SymbolDecl> symbols;
+  std::vector<BufferDecl> buffers;
+  Block body;
+};
+
+struct LoopFn { Function fn; };
+
+// ---- Tile level: the schedule, everything that a tuner may turn ---------------------------------------
+// How one Loop-level axis is cut. tile = product of the digits' extents, times nothing else:
+//   free axis: grid(ceil(extent / tile)) x local(digits), or serial x local when grid is not used
+//   reduce or contract axis: serial(ceil(extent / tile)) x local(digits)
+struct AxisSchedule {
+  std::string axis;
+  LoopKind outer = LoopKind::kSerial;  // kGridX/Y/Z or kSerial
+  std::vector<Digit> digits;
+  bool operator==(const AxisSchedule&) const = default;
+};
+
+// A load kept in shared memory, filled once for each iteration of the outer part of `axis`.
+struct StageSchedule {
+  std::string buffer;
+  std::string axis;
+  int depth = 1;    // slots; more than one overlaps the copy with the work on earlier slots
+  CopyEngine engine = CopyEngine::kRegisters;
+  int padding = 0;  // elements
+  bool operator==(const StageSchedule&) const = default;
+};
+
+enum class MatrixInstruction : uint8_t { kFma, kMma, kWgmma };
+enum class PrecisionRecipe : uint8_t { kNative, kSplit3 };  // kSplit3: float32 from three products of parts
+
+struct Schedule {
+  int threads = 128;  // power of two
+  std::vector<AxisSchedule> axes;
+  std::vector<StageSchedule> stages;
+  MatrixInstruction instruction = MatrixInstruction::kFma;
+  PrecisionRecipe recipe = PrecisionRecipe::kNative;
+  int cluster = 1;
+  int split_reduce = 1;       // blocks that share one reduction
+  int min_blocks_per_sm = 1;  // launch bound
+  bool operator==(const Schedule&) const = default;
+};
+
+struct TileFn { Function fn; Schedule schedule; };
+
+struct KernelFn {
+  Function fn;
+  std::vector<Expr> grid;  // three, over symbols
+  int threads = 128;
+  int cluster = 1;
+  int min_blocks_per_sm = 1;
+};
+
+// The last level: text.
+struct CudaFn {
+  std::string name;
+  std::string entry;
+  std::string text;
+};
+
+}  // namespace hackc::ir

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// Tensor IR: the algebra. Every operation defines each element of its output by an expression over axes;
+// operands are loads of values at index expressions. Every rounding is a visible cast.
+//
+//   %ss: f32[batch, seq] = reduce sum [b in batch, s in seq] over [c in 3584] (f32(@x[b, s, c]) * ...)
+//   %y: bf16[batch, seq, 4608] = contract ...
+//
+// Axis names are unique within an operation. Extents are over symbols; a reduce axis' extent may also use
+// the operation's output axes (causal attention sums over past + s + 1 keys): the axis then simply ends there.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/monoid.h"
+#include "compiler/ir/value.h"
+
+namespace hackc::ir {
+
+struct TensorAxis {
+  std::string name;
+  Expr extent;
+};
+
+// out[axes] = value.
+struct TensorMap { Expr value; };
+// out[axes] = monoid over reduce_axes of operands; float32. For kSoftmaxSum the operands are (score, value).
+struct TensorReduce {
+  Monoid monoid = Monoid::kSum;
+  std::vector<TensorAxis> reduce_axes;
+  std::vector<Expr> operands;
+};
+// out[axes] = sum over contract_axes of a * b; float32. Roles of the output axes follow from use: in both
+// operands batch, in `a` only m, in `b` only n.
+struct TensorContract {
+  std::vector<TensorAxis> contract_axes;
+  Expr a, b;
+};
+// out[axes] = source, a plain load with affine indices: no element is computed, only renamed.
+struct TensorView { Expr source; };
+// out[axes] = source, a load with one index that is itself a load (clamped into range by Min/Max).
+struct TensorGather { Expr source; };
+// state[indices] = value for each coordinate of `axes`; the output names the updated state, whose type it
+// has. Elements not written keep their value.
+struct TensorScatter {
+  std::string state;
+  std::vector<TensorAxis> update_axes;
+  std::vector<Expr> indices;
+  Expr value;
+};
+
+using TensorOpVariant =
+    std::variant<TensorMap, TensorReduce, TensorContract, TensorView, TensorGather, TensorScatter>;
+
+struct TensorOp {
+  std::string out;
+  ValueType type;
+  std::vector<TensorAxis> axes;  // one for each dimension of `out`
+  TensorOpVariant op;
+  std::string label;  // what it is for, names kernels: "qkv_linear", "attention", "input_norm"
+};
+
+using TensorSegment = Segment<TensorOp>;
+using TensorModule = Module<TensorOp>;
+
+}  // namespace hackc::ir
