@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// Whole files in and out, with the reason of a failure in the status.
+//
+//   HACKC_ASSIGN_OR_RETURN(std::string bytes, ReadFile(directory / "program.pb", kMaxProgramBytes));
+//
+// Thread safety: pure functions of their arguments and the file system.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace hackc::client {
+
+// INVALID_ARGUMENT when the file is larger than `max_bytes` or is not a regular file.
+absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path, size_t max_bytes);
+
+// Creates missing folders on the way.
+absl::Status WriteFile(const std::filesystem::path& path, absl::string_view bytes);
+
+}  // namespace hackc::client
