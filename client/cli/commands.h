@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The small sub-commands: fetch, explain, explain-key, status. Each registers its options and calls
+// The sub-commands fetch, explain, explain-key and status, all small. Each registers its options and calls
 // `chosen` when it is the one on the command line.
 //
 //   FetchCommand fetch;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `hackc-client submit`: asks for a compile, shows its progress, and prints or writes what came.
+// The sub-command `submit`: asks for a compile, shows its progress, and prints or writes what came.
 //
 //   SubmitCommand submit;
 //   submit.AddTo(app, [&] { command = [&] { return submit.Run(out, err, environment); }; });
