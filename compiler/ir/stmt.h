@@ -48,8 +48,9 @@ enum class LoopKind : uint8_t {
 };
 
 // One factor of a local axis. coordinate = mixed radix of its digits, the first the most significant.
+// kMatrix: the coordinates that one matrix instruction sums over; contract axes only.
 struct Digit {
-  enum class Kind : uint8_t { kThread, kRegister } kind = Kind::kRegister;
+  enum class Kind : uint8_t { kThread, kRegister, kMatrix } kind = Kind::kRegister;
   int extent = 1;  // power of two for kThread
   int stride = 1;  // kThread: digit = (thread / stride) % extent; power of two
   bool operator==(const Digit&) const = default;
@@ -186,12 +187,13 @@ struct Function {
 struct LoopFn { Function fn; };
 
 // ---- Tile level: the schedule, everything that a tuner may turn ---------------------------------------
-// How one Loop-level axis is cut. tile = product of the digits' extents, times nothing else:
-//   free axis: grid(ceil(extent / tile)) x local(digits), or serial x local when grid is not used
-//   reduce or contract axis: serial(ceil(extent / tile)) x local(digits)
+// How one Loop-level axis is cut, from the outside in: outer (grid or serial) of ceil(extent / tile), serial
+// steps inside one tile, and the digits of the local part: tile = steps * product of the digits' extents,
+// coordinate = outer * tile + step * (tile / steps) + local. What is staged is staged for a whole tile.
 struct AxisSchedule {
   std::string axis;
   LoopKind outer = LoopKind::kSerial;  // kGridX/Y/Z or kSerial
+  int steps = 1;
   std::vector<Digit> digits;
   bool operator==(const AxisSchedule&) const = default;
 };
