@@ -2,14 +2,37 @@
 #include "compiler/ir/expr.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "compiler/ir/text_lexer.h"
 #include "compiler/support/internal_error.h"
 
 namespace hackc::ir {
+
+std::string_view Name(UnaryOp op) {
+  static constexpr std::string_view kNames[] = {"neg",  "exp", "exp2", "log", "sqrt", "rsqrt",
+                                                "tanh", "erf", "sin",  "cos", "abs",  "not"};
+  return kNames[static_cast<size_t>(op)];
+}
+
+std::string_view Name(BinaryOp op) {
+  static constexpr std::string_view kNames[] = {"+", "-",  "*",  "/",  "//", "%",  "min", "max", "pow", "<",
+                                                "<=", "==", "!=", "&&", "||", "&", "^",   "<<",  ">>"};
+  return kNames[static_cast<size_t>(op)];
+}
+
+std::string_view Name(BuiltinKind kind) {
+  static constexpr std::string_view kNames[] = {"thread.x", "block.x", "block.y", "block.z"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::string_view Name(ShuffleKind kind) {
+  static constexpr std::string_view kNames[] = {"shuffle_xor", "shuffle_index", "shuffle_down"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
 namespace {
 
 size_t Mix(size_t seed, size_t value) {
@@ -59,6 +82,7 @@ Expr Make(ExprVariant node, DType dtype) {
   return result;
 }
 
+// b is neither 0 nor -1.
 int64_t FloorDivide(int64_t a, int64_t b) {
   int64_t q = a / b;
   return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
@@ -71,8 +95,12 @@ std::optional<int64_t> FoldInts(BinaryOp op, int64_t a, int64_t b) {
     case BinaryOp::kAdd: return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(r);
     case BinaryOp::kSub: return __builtin_sub_overflow(a, b, &r) ? std::nullopt : std::optional(r);
     case BinaryOp::kMul: return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
-    case BinaryOp::kFloorDiv: return b == 0 ? std::nullopt : std::optional(FloorDivide(a, b));
-    case BinaryOp::kMod: return b == 0 ? std::nullopt : std::optional(a - b * FloorDivide(a, b));
+    case BinaryOp::kFloorDiv:
+      if (b == -1) return FoldInts(BinaryOp::kSub, 0, a);
+      return b == 0 ? std::nullopt : std::optional(FloorDivide(a, b));
+    case BinaryOp::kMod:
+      if (b == -1) return 0;
+      return b == 0 ? std::nullopt : std::optional(a - b * FloorDivide(a, b));
     case BinaryOp::kMin: return std::min(a, b);
     case BinaryOp::kMax: return std::max(a, b);
     case BinaryOp::kLt: return a < b;
@@ -93,28 +121,6 @@ std::optional<int64_t> FoldInts(BinaryOp op, int64_t a, int64_t b) {
 
 bool IsComparison(BinaryOp op) {
   return op == BinaryOp::kLt || op == BinaryOp::kLe || op == BinaryOp::kEq || op == BinaryOp::kNe;
-}
-
-std::string_view Spelling(UnaryOp op) {
-  static constexpr std::string_view kNames[] = {"neg", "exp", "exp2", "log", "sqrt", "rsqrt",
-                                                "tanh", "erf", "sin",  "cos", "abs",  "not"};
-  return kNames[static_cast<size_t>(op)];
-}
-
-std::string_view Spelling(BinaryOp op) {
-  static constexpr std::string_view kNames[] = {"+", "-",  "*",  "/",  "//", "%",  "min", "max", "pow", "<",
-                                                "<=", "==", "!=", "&&", "||", "&", "^",   "<<",  ">>"};
-  return kNames[static_cast<size_t>(op)];
-}
-
-std::string PrintFloat(double value) {
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  if (std::isnan(value)) return "nan";
-  char buffer[40];
-  auto end = std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;
-  std::string text(buffer, end);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text;
 }
 
 void PrintTo(const Expr& e, std::string& out) {
@@ -143,23 +149,22 @@ void PrintTo(const Expr& e, std::string& out) {
         } else if constexpr (std::is_same_v<T, Symbol>) {
           out += n.name;
         } else if constexpr (std::is_same_v<T, Builtin>) {
-          static constexpr std::string_view kNames[] = {"thread.x", "block.x", "block.y", "block.z"};
-          out += kNames[static_cast<size_t>(n.kind)];
+          out += Name(n.kind);
         } else if constexpr (std::is_same_v<T, Unary>) {
-          out += Spelling(n.op);
+          out += Name(n.op);
           out += "(";
           PrintTo(n.a, out);
           out += ")";
         } else if constexpr (std::is_same_v<T, Binary>) {
           bool call = n.op == BinaryOp::kMin || n.op == BinaryOp::kMax || n.op == BinaryOp::kPow;
-          if (call) out += Spelling(n.op);
+          if (call) out += Name(n.op);
           out += "(";
           PrintTo(n.a, out);
           if (call) {
             out += ", ";
           } else {
             out += " ";
-            out += Spelling(n.op);
+            out += Name(n.op);
             out += " ";
           }
           PrintTo(n.b, out);
@@ -182,8 +187,8 @@ void PrintTo(const Expr& e, std::string& out) {
           }
           out += "]";
         } else if constexpr (std::is_same_v<T, Shuffle>) {
-          static constexpr std::string_view kNames[] = {"shuffle_xor(", "shuffle_index(", "shuffle_down("};
-          out += kNames[static_cast<size_t>(n.kind)];
+          out += Name(n.kind);
+          out += "(";
           list({n.value, n.lane});
           out += ")";
         }
@@ -202,24 +207,24 @@ Expr MakeSymbol(std::string name) { return Make(Symbol{std::move(name)}, DType::
 Expr MakeBuiltin(BuiltinKind kind) { return Make(Builtin{kind}, DType::kI32); }
 
 Expr MakeUnary(UnaryOp op, Expr a) {
-  HACKC_CHECK(a != nullptr) << Spelling(op);
+  HACKC_CHECK(a != nullptr) << Name(op);
   if (op == UnaryOp::kNot) {
     HACKC_CHECK(a->dtype == DType::kBool) << Print(a);
     if (auto value = AsInt(a)) return BoolLit(!*value);
   } else if (auto value = AsInt(a); value && op == UnaryOp::kNeg) {
-    return IntLit(-*value, a->dtype);
+    if (auto negated = FoldInts(BinaryOp::kSub, 0, *value)) return IntLit(*negated, a->dtype);
   }
   return Make(Unary{op, a}, a->dtype);
 }
 
 Expr MakeBinary(BinaryOp op, Expr a, Expr b) {
-  HACKC_CHECK(a && b) << Spelling(op);
+  HACKC_CHECK(a && b) << Name(op);
   auto va = AsInt(a), vb = AsInt(b);
   if (a->dtype != b->dtype) {  // integer literals adapt to the other side
     if (va && !IsFloat(b->dtype) && b->dtype != DType::kBool) a = IntLit(*va, b->dtype);
     if (vb && !IsFloat(a->dtype) && a->dtype != DType::kBool) b = IntLit(*vb, a->dtype);
   }
-  HACKC_CHECK(a->dtype == b->dtype) << Print(a) << " " << Spelling(op) << " " << Print(b) << ": "
+  HACKC_CHECK(a->dtype == b->dtype) << Print(a) << " " << Name(op) << " " << Print(b) << ": "
                                     << Name(a->dtype) << " and " << Name(b->dtype);
   DType dtype = IsComparison(op) ? DType::kBool : a->dtype;
   if (va && vb) {

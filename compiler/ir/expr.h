@@ -7,7 +7,8 @@
 //   Print(product) == "(f32(@x[%m, %k]) * 0.5)"
 //
 // Text: %name a variable (loop axis or let), name a symbol, @name[i, j] a load, infix arithmetic fully
-// parenthesised, select(c, a, b) lazy in its branches, dtype(x) a cast.
+// parenthesised, select(c, a, b) lazy in its branches, dtype(x) a cast. Literals: 3 is i32, 3l is i64,
+// 0.5 is f32, 0.5:f64 names another dtype; true, false, inf, -inf and nan.
 //
 // The makers fold constants (integers exactly; floats never, except through integer literals in index
 // arithmetic) and nothing more; see simplify.h for rules that need ranges.
@@ -18,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -107,7 +109,11 @@ Expr And(const Expr& a, const Expr& b);  // absent or true operands vanish; both
 // --- queries ------------------------------------------------------------------------------------
 bool Equal(const Expr& a, const Expr& b);  // structural; absent equals absent
 std::optional<int64_t> AsInt(const Expr& e);  // value of an integer literal
-std::string Print(const Expr& e);             // absent prints as ""
+std::string Print(const Expr& e);             // absent prints as ""; expr_parser.h is the inverse
+std::string_view Name(UnaryOp op);            // "exp"
+std::string_view Name(BinaryOp op);           // "+", "min"
+std::string_view Name(BuiltinKind kind);      // "thread.x"
+std::string_view Name(ShuffleKind kind);      // "shuffle_xor"
 
 struct ExprEqual { bool operator()(const Expr& a, const Expr& b) const { return Equal(a, b); } };
 struct ExprHash { size_t operator()(const Expr& e) const { return e ? e->hash : 0; } };

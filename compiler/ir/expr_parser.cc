@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/ir/expr_parser.h"
+
+#include <utility>
+#include <vector>
+
+#include "compiler/support/cat.h"
+#include "compiler/support/status_macros.h"
+
+namespace hackc::ir {
+namespace {
+
+constexpr int kUnaryOps = static_cast<int>(UnaryOp::kNot) + 1;
+constexpr int kBinaryOps = static_cast<int>(BinaryOp::kShr) + 1;
+
+// The enumerator of `Enum` among its first `count` that is spelled `name`.
+template <typename Enum>
+std::optional<Enum> FromName(std::string_view name, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (Name(static_cast<Enum>(i)) == name) return static_cast<Enum>(i);
+  }
+  return std::nullopt;
+}
+
+bool IsInteger(DType dtype) { return dtype == DType::kI32 || dtype == DType::kI64; }
+
+bool Takes(BinaryOp op, DType dtype) {
+  switch (op) {
+    case BinaryOp::kDiv:
+    case BinaryOp::kPow: return IsFloat(dtype);
+    case BinaryOp::kFloorDiv:
+    case BinaryOp::kMod:
+    case BinaryOp::kBitAnd:
+    case BinaryOp::kBitXor:
+    case BinaryOp::kShl:
+    case BinaryOp::kShr: return IsInteger(dtype);
+    case BinaryOp::kAnd:
+    case BinaryOp::kOr: return dtype == DType::kBool;
+    case BinaryOp::kEq:
+    case BinaryOp::kNe: return true;
+    default: return dtype != DType::kBool;
+  }
+}
+
+bool Takes(UnaryOp op, DType dtype) {
+  if (op == UnaryOp::kNot) return dtype == DType::kBool;
+  if (op == UnaryOp::kNeg || op == UnaryOp::kAbs) return dtype != DType::kBool;
+  return IsFloat(dtype);
+}
+
+class Parser {
+ public:
+  Parser(TextLexer& lexer, const ExprScope& scope) : lexer_(lexer), scope_(scope) {}
+
+  absl::StatusOr<Expr> Parse() {
+    if (depth_ >= kMaxExprDepth) return TooDeep();
+    ++depth_;
+    Token at = lexer_.Peek();
+    auto result = ParseAny(at);
+    --depth_;
+    if (result.ok() && (*result)->depth > kMaxExprDepth) return TooDeep();
+    return result;
+  }
+
+ private:
+  absl::Status TooDeep() const {
+    return lexer_.Error(Cat("expression nested more than ", kMaxExprDepth, " deep"));
+  }
+
+  absl::StatusOr<Expr> ParseAny(const Token& at) {
+    switch (at.kind) {
+      case TokenKind::kPercentName: return ParseVariable(at);
+      case TokenKind::kAtName: return ParseLoad(at);
+      case TokenKind::kIdentifier: return ParseWord(at);
+      case TokenKind::kInteger:
+      case TokenKind::kFloat: return ParseNumber();
+      case TokenKind::kPunctuation:
+        if (at.text == "-") return ParseNumber();
+        if (at.text == "(") return ParseInfix();
+        break;
+      default: break;
+    }
+    return lexer_.Expected("an expression");
+  }
+
+  absl::StatusOr<Expr> ParseNumber() {
+    TextLexer ahead = lexer_;
+    ahead.Accept("-");
+    if (ahead.Peek().kind == TokenKind::kInteger) {
+      bool wide = ahead.Peek().text.back() == 'l';
+      HACKC_ASSIGN_OR_RETURN(int64_t value, lexer_.Integer("an integer"));
+      return IntLit(value, wide ? DType::kI64 : DType::kI32);
+    }
+    HACKC_ASSIGN_OR_RETURN(double value, lexer_.Number("a number"));
+    DType dtype = DType::kF32;
+    if (lexer_.Accept(":")) {
+      Token at = lexer_.Peek();
+      HACKC_ASSIGN_OR_RETURN(dtype, ParseDType(lexer_));
+      if (!IsFloat(dtype)) return TextLexer::ErrorAt(at, "expected a float type for a float literal");
+    }
+    return FloatLit(value, dtype);
+  }
+
+  absl::StatusOr<Expr> ParseVariable(const Token& at) {
+    std::optional<DType> dtype = scope_.variable ? scope_.variable(at.text) : std::nullopt;
+    if (!dtype) return lexer_.Error(Cat("%", at.text, " is not defined here"));
+    lexer_.Take();
+    return MakeVar(std::string(at.text), *dtype);
+  }
+
+  absl::StatusOr<Expr> ParseLoad(const Token& at) {
+    std::optional<DType> dtype = scope_.buffer ? scope_.buffer(at.text) : std::nullopt;
+    if (!dtype) return lexer_.Error(Cat("@", at.text, " is not defined here"));
+    lexer_.Take();
+    HACKC_RETURN_IF_ERROR(lexer_.Expect("["));
+    std::vector<Expr> indices;
+    if (!lexer_.Is("]") && !lexer_.Is("if")) {
+      do {
+        HACKC_ASSIGN_OR_RETURN(Expr index, ParseTyped("an integer index", IsInteger));
+        indices.push_back(std::move(index));
+      } while (lexer_.Accept(","));
+    }
+    Expr guard;
+    if (lexer_.Accept("if")) {
+      HACKC_ASSIGN_OR_RETURN(guard, ParseTyped("a bool guard", [](DType d) { return d == DType::kBool; }));
+    }
+    HACKC_RETURN_IF_ERROR(lexer_.Expect("]"));
+    return MakeLoad(std::string(at.text), *dtype, std::move(indices), std::move(guard));
+  }
+
+  template <typename Accepts>
+  absl::StatusOr<Expr> ParseTyped(std::string_view what, Accepts accepts) {
+    Token at = lexer_.Peek();
+    HACKC_ASSIGN_OR_RETURN(Expr e, Parse());
+    if (accepts(e->dtype)) return e;
+    return TextLexer::ErrorAt(at, Cat("expected ", what, ", got ", Name(e->dtype)));
+  }
+
+  absl::StatusOr<Expr> ParseWord(const Token& at) {
+    if (at.text == "inf" || at.text == "nan") return ParseNumber();
+    lexer_.Take();
+    if (at.text == "true" || at.text == "false") return BoolLit(at.text == "true");
+    if (auto builtin = FromName<BuiltinKind>(at.text, 4)) return MakeBuiltin(*builtin);
+    if (lexer_.Is("(")) return ParseCall(at);
+    if (scope_.symbol && !scope_.symbol(at.text)) {
+      return TextLexer::ErrorAt(at, Cat("`", at.text, "` is not a symbol known here"));
+    }
+    return MakeSymbol(std::string(at.text));
+  }
+
+  absl::StatusOr<std::vector<Expr>> ParseArguments(const Token& at, size_t count) {
+    std::vector<Expr> arguments;
+    HACKC_RETURN_IF_ERROR(lexer_.Expect("("));
+    do {
+      HACKC_ASSIGN_OR_RETURN(Expr argument, Parse());
+      arguments.push_back(std::move(argument));
+    } while (lexer_.Accept(","));
+    HACKC_RETURN_IF_ERROR(lexer_.Expect(")"));
+    if (arguments.size() == count) return arguments;
+    return TextLexer::ErrorAt(
+        at, Cat("`", at.text, "` takes ", count, " arguments, got ", arguments.size()));
+  }
+
+  absl::StatusOr<Expr> ParseCall(const Token& at) {
+    if (auto dtype = DTypeFromName(at.text)) {
+      HACKC_ASSIGN_OR_RETURN(auto args, ParseArguments(at, 1));
+      return MakeCast(*dtype, args[0]);
+    }
+    if (auto op = FromName<UnaryOp>(at.text, kUnaryOps)) {
+      HACKC_ASSIGN_OR_RETURN(auto args, ParseArguments(at, 1));
+      if (!Takes(*op, args[0]->dtype)) return WrongType(at, args[0]);
+      return MakeUnary(*op, args[0]);
+    }
+    if (at.text == "min" || at.text == "max" || at.text == "pow") {
+      HACKC_ASSIGN_OR_RETURN(auto args, ParseArguments(at, 2));
+      return Combine(at, *FromName<BinaryOp>(at.text, kBinaryOps), args[0], args[1]);
+    }
+    if (at.text == "select") {
+      HACKC_ASSIGN_OR_RETURN(auto args, ParseArguments(at, 3));
+      if (args[0]->dtype != DType::kBool) return WrongType(at, args[0]);
+      if (args[1]->dtype != args[2]->dtype) return Mismatch(at, args[1], args[2]);
+      return MakeSelect(args[0], args[1], args[2]);
+    }
+    if (auto kind = FromName<ShuffleKind>(at.text, 3)) {
+      HACKC_ASSIGN_OR_RETURN(auto args, ParseArguments(at, 2));
+      if (!IsInteger(args[1]->dtype)) return WrongType(at, args[1]);
+      return MakeShuffle(*kind, args[0], args[1]);
+    }
+    return TextLexer::ErrorAt(at, Cat("unknown function `", at.text, "`"));
+  }
+
+  absl::StatusOr<Expr> ParseInfix() {
+    lexer_.Take();
+    HACKC_ASSIGN_OR_RETURN(Expr a, Parse());
+    if (lexer_.Accept(")")) return a;
+    Token at = lexer_.Peek();
+    auto op = FromName<BinaryOp>(at.text, kBinaryOps);
+    if (at.kind != TokenKind::kPunctuation || !op) return lexer_.Expected("an operator or `)`");
+    lexer_.Take();
+    HACKC_ASSIGN_OR_RETURN(Expr b, Parse());
+    HACKC_RETURN_IF_ERROR(lexer_.Expect(")"));
+    return Combine(at, *op, std::move(a), std::move(b));
+  }
+
+  absl::StatusOr<Expr> Combine(const Token& at, BinaryOp op, Expr a, Expr b) {
+    if (a->dtype != b->dtype) {  // integer literals adapt, as in MakeBinary
+      if (AsInt(a) && IsInteger(a->dtype) && IsInteger(b->dtype)) a = IntLit(*AsInt(a), b->dtype);
+      if (AsInt(b) && IsInteger(b->dtype) && IsInteger(a->dtype)) b = IntLit(*AsInt(b), a->dtype);
+    }
+    if (a->dtype != b->dtype) return Mismatch(at, a, b);
+    if (!Takes(op, a->dtype)) return WrongType(at, a);
+    return MakeBinary(op, std::move(a), std::move(b));
+  }
+
+  static absl::Status WrongType(const Token& at, const Expr& e) {
+    return TextLexer::ErrorAt(at, Cat("`", at.text, "` does not take ", Name(e->dtype)));
+  }
+  static absl::Status Mismatch(const Token& at, const Expr& a, const Expr& b) {
+    return TextLexer::ErrorAt(
+        at, Cat("operands of `", at.text, "` are ", Name(a->dtype), " and ", Name(b->dtype)));
+  }
+
+  TextLexer& lexer_;
+  const ExprScope& scope_;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<Expr> ParseExpr(TextLexer& lexer, const ExprScope& scope) {
+  return Parser(lexer, scope).Parse();
+}
+
+absl::StatusOr<Expr> ParseExpr(std::string_view text, const ExprScope& scope) {
+  TextLexer lexer(text);
+  HACKC_ASSIGN_OR_RETURN(Expr e, ParseExpr(lexer, scope));
+  HACKC_RETURN_IF_ERROR(lexer.ExpectEnd());
+  return e;
+}
+
+absl::StatusOr<DType> ParseDType(TextLexer& lexer) {
+  std::optional<DType> dtype = DTypeFromName(lexer.Peek().text);
+  if (lexer.Peek().kind != TokenKind::kIdentifier || !dtype) return lexer.Expected("a type such as f32");
+  lexer.Take();
+  return *dtype;
+}
+
+}  // namespace hackc::ir

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// Tokens of the text of every IR, made on demand with line and column.
+//
+//   TextLexer lexer("hackc loop 1\nfn f { }");
+//   HACKC_RETURN_IF_ERROR(lexer.ExpectHeader("loop", 1));
+//   HACKC_RETURN_IF_ERROR(lexer.Expect("fn"));
+//   HACKC_ASSIGN_OR_RETURN(std::string name, lexer.Identifier("the function's name"));
+//
+// Grammar of tokens:
+//   identifier  [A-Za-z_][A-Za-z0-9_.]*                 words, symbols, thread.x
+//   %name @name a sigil and [A-Za-z0-9_.]+              values and buffers
+//   integer     [0-9]+ l?                               `l` marks i64; no sign
+//   float       [0-9]+ (. [0-9]+)? (e [+-]? [0-9]+)?
+//   string      "..." with C escapes
+//   punctuation <- -> // <= == != && || << >> .. and single characters
+// `#` opens a comment up to the end of its line. A `%` before a space is the operator.
+//
+// Thread safety: one lexer, one thread. The text must outlive the lexer.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace hackc::ir {
+
+enum class TokenKind : uint8_t {
+  kEnd, kIdentifier, kPercentName, kAtName, kInteger, kFloat, kString, kPunctuation, kInvalid,
+};
+
+struct Token {
+  TokenKind kind = TokenKind::kEnd;
+  std::string_view text;  // as written; names without their sigil
+  std::string string;     // kString: unescaped; kInvalid: what is wrong
+  int line = 1;
+  int column = 1;
+};
+
+inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
+inline constexpr int kMaxBlockDepth = 64;  // nesting of statements, in every parser and verifier
+
+class TextLexer {
+ public:
+  explicit TextLexer(std::string_view text);
+
+  const Token& Peek() const { return token_; }
+  Token Take();  // the current token, and moves on
+
+  // True when the current token is this word or punctuation.
+  bool Is(std::string_view word) const;
+  bool Accept(std::string_view word);  // takes it if it is there
+  bool AtEnd() const { return token_.kind == TokenKind::kEnd; }
+
+  absl::Status Expect(std::string_view word);
+  absl::Status ExpectEnd();
+  absl::Status ExpectHeader(std::string_view level, int version);  // `hackc LEVEL VERSION`
+
+  // `what` names the thing for the error message.
+  absl::StatusOr<std::string> Identifier(std::string_view what);
+  absl::StatusOr<std::string> PercentName(std::string_view what);
+  absl::StatusOr<std::string> AtName(std::string_view what);
+  absl::StatusOr<std::string> String(std::string_view what);
+  absl::StatusOr<int64_t> Integer(std::string_view what);  // with an optional sign
+  absl::StatusOr<int> SmallInteger(std::string_view what);  // fits 32 bits
+  absl::StatusOr<double> Number(std::string_view what);  // integer, float, inf or nan, optional sign
+
+  // InvalidArgument "line 3, column 7: expected WHAT, got `token`".
+  absl::Status Expected(std::string_view what) const;
+  // InvalidArgument "line 3, column 7: MESSAGE", at the current token.
+  absl::Status Error(std::string_view message) const;
+  static absl::Status ErrorAt(const Token& token, std::string_view message);
+
+ private:
+  void SkipSpace();
+  void Scan();
+  absl::StatusOr<std::string> Name(TokenKind kind, std::string_view what);
+
+  std::string_view text_;
+  size_t position_ = 0;
+  int line_ = 1;
+  size_t line_start_ = 0;
+  Token token_;
+};
+
+// The shortest text that reads back as the same double; always with a point or exponent, or inf, nan.
+std::string PrintFloat(double value);
+// "..." with C escapes.
+std::string PrintString(std::string_view text);
+// True when `name` can follow a sigil.
+bool IsName(std::string_view name);
+
+}  // namespace hackc::ir
