@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/ir/linear.h"
+
+#include <algorithm>
+
+namespace hackc::ir {
+namespace {
+
+// A product of two sums is multiplied out up to this many terms; beyond, it stays one atom.
+constexpr size_t kMaxProductTerms = 6;
+
+Linear Constant(int64_t value) { return Linear{{}, value}; }
+Linear Atom(const Expr& e) { return Linear{{{e, 1}}, 0}; }
+
+// Factors of a product of atoms in the order that makes a * b and b * a one atom.
+void Factors(const Expr& e, std::vector<Expr>& out) {
+  const Binary* product = As<Binary>(e);
+  if (product && product->op == BinaryOp::kMul) {
+    Factors(product->a, out);
+    Factors(product->b, out);
+  } else {
+    out.push_back(e);
+  }
+}
+
+Expr ProductOfAtoms(const Expr& a, const Expr& b) {
+  std::vector<Expr> factors;
+  Factors(a, factors);
+  Factors(b, factors);
+  std::vector<std::pair<std::string, Expr>> keyed;
+  for (const Expr& factor : factors) keyed.emplace_back(Print(factor), factor);
+  std::stable_sort(keyed.begin(), keyed.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  Expr product = keyed[0].second;
+  for (size_t i = 1; i < keyed.size(); ++i) product = product * keyed[i].second;
+  return product;
+}
+
+std::optional<Linear> Product(const Linear& a, const Linear& b) {
+  if (a.terms.empty()) return Scaled(b, a.constant);
+  if (b.terms.empty()) return Scaled(a, b.constant);
+  if (a.terms.size() * b.terms.size() > kMaxProductTerms) return std::nullopt;
+  std::optional<Linear> result = Constant(0);
+  auto add = [&](const std::optional<Linear>& part) {
+    result = result && part ? Sum(*result, *part) : std::nullopt;
+  };
+  for (const Linear::Term& x : a.terms) {
+    for (const Linear::Term& y : b.terms) {
+      auto scaled = Scaled(Atom(ProductOfAtoms(x.atom, y.atom)), x.coefficient);
+      add(scaled ? Scaled(*scaled, y.coefficient) : std::nullopt);
+    }
+    add(Scaled(Linear{{x}, 0}, b.constant));
+  }
+  add(Scaled(Linear{b.terms, 0}, a.constant));
+  int64_t constant = 0;
+  if (__builtin_mul_overflow(a.constant, b.constant, &constant)) return std::nullopt;
+  add(Constant(constant));
+  return result;
+}
+
+}  // namespace
+
+std::optional<Linear> Sum(const Linear& a, const Linear& b) {
+  Linear result = a;
+  if (__builtin_add_overflow(a.constant, b.constant, &result.constant)) return std::nullopt;
+  for (const Linear::Term& term : b.terms) {
+    auto same = std::find_if(result.terms.begin(), result.terms.end(),
+                             [&](const Linear::Term& other) { return Equal(other.atom, term.atom); });
+    if (same == result.terms.end()) {
+      result.terms.push_back(term);
+      continue;
+    }
+    if (__builtin_add_overflow(same->coefficient, term.coefficient, &same->coefficient)) {
+      return std::nullopt;
+    }
+    if (same->coefficient == 0) result.terms.erase(same);
+  }
+  return result;
+}
+
+std::optional<Linear> Scaled(const Linear& a, int64_t factor) {
+  if (factor == 0) return Constant(0);
+  Linear result = a;
+  if (__builtin_mul_overflow(a.constant, factor, &result.constant)) return std::nullopt;
+  for (Linear::Term& term : result.terms) {
+    if (__builtin_mul_overflow(term.coefficient, factor, &term.coefficient)) return std::nullopt;
+  }
+  return result;
+}
+
+Linear ToLinear(const Expr& e) {
+  if (auto value = AsInt(e)) return Constant(*value);
+  std::optional<Linear> result;
+  if (const Binary* binary = As<Binary>(e)) {
+    if (binary->op == BinaryOp::kAdd) result = Sum(ToLinear(binary->a), ToLinear(binary->b));
+    if (binary->op == BinaryOp::kSub) {
+      auto negated = Scaled(ToLinear(binary->b), -1);
+      if (negated) result = Sum(ToLinear(binary->a), *negated);
+    }
+    if (binary->op == BinaryOp::kMul) result = Product(ToLinear(binary->a), ToLinear(binary->b));
+  }
+  if (const Unary* unary = As<Unary>(e); unary && unary->op == UnaryOp::kNeg) {
+    result = Scaled(ToLinear(unary->a), -1);
+  }
+  return result ? *result : Atom(e);
+}
+
+Expr FromLinear(const Linear& linear, DType dtype) {
+  Expr result;
+  for (const Linear::Term& term : linear.terms) {  // additions first: x - y rather than -y + x
+    if (term.coefficient < 0) continue;
+    Expr part = term.atom * term.coefficient;
+    result = result ? result + part : part;
+  }
+  bool constant_used = false;
+  if (!result) {
+    result = IntLit(linear.constant, dtype);
+    constant_used = true;
+  }
+  for (const Linear::Term& term : linear.terms) {
+    if (term.coefficient < 0) result = result - term.atom * -term.coefficient;
+  }
+  if (constant_used || linear.constant == 0) return result;
+  return linear.constant > 0 ? result + linear.constant : result - -linear.constant;
+}
+
+Linear Difference(const Expr& a, const Expr& b) { return ToLinear(MakeBinary(BinaryOp::kSub, a, b)); }
+
+}  // namespace hackc::ir

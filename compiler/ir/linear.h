@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// Integer expressions as sums: constant + coefficient * atom + ... An atom is anything that is not a sum
+// or a multiple: a variable, a symbol, a quotient, a product of two atoms, a load.
+//
+//   Linear x = ToLinear((m * 64 + i) * 2 - i);   // 128*m + 1*i + 0
+//   FromLinear(x, DType::kI32);                  // ((m * 128) + i)
+//
+// Sums are exact: where a coefficient would overflow 64 bits, the expression stays one atom.
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+
+namespace hackc::ir {
+
+struct Linear {
+  struct Term {
+    Expr atom;
+    int64_t coefficient = 0;  // never 0
+  };
+  std::vector<Term> terms;  // distinct atoms, in order of first appearance
+  int64_t constant = 0;
+};
+
+Linear ToLinear(const Expr& e);  // `e` is kI32 or kI64
+Expr FromLinear(const Linear& linear, DType dtype);
+
+// Absent when a coefficient overflows.
+std::optional<Linear> Sum(const Linear& a, const Linear& b);
+std::optional<Linear> Scaled(const Linear& a, int64_t factor);
+// a - b, as ToLinear(a - b).
+Linear Difference(const Expr& a, const Expr& b);
+
+}  // namespace hackc::ir

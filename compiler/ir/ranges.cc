@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/ir/ranges.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "compiler/ir/linear.h"
+
+namespace hackc::ir {
+namespace {
+
+int64_t Clamp(__int128 value) {
+  if (value > kNoLimit) return kNoLimit;
+  if (value < -kNoLimit) return -kNoLimit;
+  return static_cast<int64_t>(value);
+}
+
+// Unknown sides stay unknown: an infinite minimum plus five is not a finite one.
+int64_t AddSide(int64_t a, int64_t b, int64_t infinite) {
+  if (a == infinite || b == infinite) return infinite;
+  return Clamp(static_cast<__int128>(a) + b);
+}
+
+Range Add(Range a, Range b) {
+  return {AddSide(a.min, b.min, -kNoLimit), AddSide(a.max, b.max, kNoLimit)};
+}
+
+int64_t MulSide(int64_t a, int64_t b) {
+  if (a == 0 || b == 0) return 0;
+  if (std::abs(a) == kNoLimit || std::abs(b) == kNoLimit) {
+    return ((a > 0) == (b > 0)) ? kNoLimit : -kNoLimit;
+  }
+  return Clamp(static_cast<__int128>(a) * b);
+}
+
+Range Mul(Range a, Range b) {
+  auto [low, high] = std::minmax({MulSide(a.min, b.min), MulSide(a.min, b.max),
+                                  MulSide(a.max, b.min), MulSide(a.max, b.max)});
+  return {low, high};
+}
+
+int64_t DivSide(int64_t a, int64_t b) {
+  if (std::abs(a) == kNoLimit) return a;
+  int64_t q = a / b;
+  return a % b != 0 && a < 0 ? q - 1 : q;
+}
+
+Range FloorDivide(Range a, Range b) {
+  if (b.min <= 0) return kUnknownRange;
+  auto [low, high] = std::minmax({DivSide(a.min, b.min), DivSide(a.min, b.max),
+                                  DivSide(a.max, b.min), DivSide(a.max, b.max)});
+  return {low, high};
+}
+
+Range Union(Range a, Range b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
+
+Range OfDType(DType dtype) {
+  if (dtype == DType::kBool) return {0, 1};
+  if (dtype == DType::kI32) return {INT32_MIN, INT32_MAX};
+  return kUnknownRange;
+}
+
+bool IsSum(BinaryOp op) {
+  return op == BinaryOp::kAdd || op == BinaryOp::kSub || op == BinaryOp::kMul;
+}
+
+Range BoundsOfLinear(const Linear& linear, const RangeMap& ranges);
+
+// Bounds of a product of atoms, factor by factor.
+Range BoundsOfAtom(const Expr& e, const RangeMap& ranges) {
+  const Binary* product = As<Binary>(e);
+  if (product && product->op == BinaryOp::kMul) {
+    return Mul(BoundsOfAtom(product->a, ranges), BoundsOfAtom(product->b, ranges));
+  }
+  return Bounds(e, ranges);
+}
+
+Range BoundsOfLinear(const Linear& linear, const RangeMap& ranges) {
+  Range total = {Clamp(linear.constant), Clamp(linear.constant)};
+  for (const Linear::Term& term : linear.terms) {
+    total = Add(total, Mul(BoundsOfAtom(term.atom, ranges), {term.coefficient, term.coefficient}));
+  }
+  return total;
+}
+
+Range BoundsOfBinary(const Binary& n, const Expr& e, const RangeMap& ranges) {
+  if (IsSum(n.op)) {
+    // One atom again: coefficients that overflow. Intervals still hold, part by part.
+    Linear linear = ToLinear(e);
+    if (linear.terms.size() == 1 && linear.terms[0].atom == e && n.op != BinaryOp::kMul) {
+      Range b = Bounds(n.b, ranges);
+      if (n.op == BinaryOp::kSub) b = Mul(b, {-1, -1});
+      return Add(Bounds(n.a, ranges), b);
+    }
+    return BoundsOfLinear(linear, ranges);
+  }
+  if (e->dtype == DType::kBool) return {0, 1};
+  Range a = Bounds(n.a, ranges), b = Bounds(n.b, ranges);
+  switch (n.op) {
+    case BinaryOp::kFloorDiv:
+      return FloorDivide(a, b);
+    case BinaryOp::kMod:
+      if (b.min <= 0) return kUnknownRange;
+      if (a.min >= 0 && a.max < b.min) return a;
+      return {0, std::min(a.min >= 0 ? a.max : kNoLimit, b.max - 1)};
+    case BinaryOp::kMin:
+      return {std::min(a.min, b.min), std::min(a.max, b.max)};
+    case BinaryOp::kMax:
+      return {std::max(a.min, b.min), std::max(a.max, b.max)};
+    case BinaryOp::kBitAnd:
+      if (b.min >= 0) return {0, a.min >= 0 ? std::min(a.max, b.max) : b.max};
+      return a.min >= 0 ? Range{0, a.max} : OfDType(e->dtype);
+    case BinaryOp::kBitXor: {
+      int64_t high = std::max(a.max, b.max), all_ones = 1;
+      if (a.min < 0 || b.min < 0 || high >= kNoLimit) return OfDType(e->dtype);
+      while (all_ones <= high) all_ones *= 2;
+      return {0, all_ones - 1};
+    }
+    case BinaryOp::kShl:
+      if (b.min < 0 || b.max > 31) return OfDType(e->dtype);
+      return Union(Mul(a, {int64_t{1} << b.min, int64_t{1} << b.min}),
+                   Mul(a, {int64_t{1} << b.max, int64_t{1} << b.max}));
+    case BinaryOp::kShr:
+      if (b.min < 0 || b.max > 59) return OfDType(e->dtype);
+      return FloorDivide(a, {int64_t{1} << b.min, int64_t{1} << b.max});
+    default:
+      return OfDType(e->dtype);
+  }
+}
+
+// Lower bound of a sum in which axes are pushed to their end: 0, or extent - 1 where they count negatively.
+// Axes whose extent holds other axes go first, so each substitution only adds axes still to come.
+bool NonNegative(Linear linear, const RangeMap& ranges, int budget) {
+  if (BoundsOfLinear(linear, ranges).min >= 0) return true;
+  if (budget == 0) return false;
+  for (const Linear::Term& term : linear.terms) {
+    const Var* var = As<Var>(term.atom);
+    Expr extent = var ? ranges.FindExtent(var->name) : nullptr;
+    if (!extent || AsInt(extent)) continue;
+    Linear rest = linear;
+    std::erase_if(rest.terms, [&](const Linear::Term& t) { return t.atom == term.atom; });
+    std::optional<Linear> pushed = rest;
+    if (term.coefficient < 0) {
+      auto end = Scaled(ToLinear(extent - 1), term.coefficient);
+      pushed = end ? Sum(rest, *end) : std::nullopt;
+    }
+    if (pushed && NonNegative(*pushed, ranges, budget - 1)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+RangeMap::RangeMap(const std::vector<SymbolDecl>& symbols) {
+  for (const SymbolDecl& symbol : symbols) SetSymbol(symbol.name, {symbol.min, symbol.max});
+}
+void RangeMap::SetSymbol(const std::string& name, Range range) { symbols_[name] = range; }
+void RangeMap::SetVar(const std::string& name, Range range) {
+  vars_[name] = range;
+  extents_.erase(name);
+}
+void RangeMap::SetBuiltin(BuiltinKind kind, Range range) { builtins_[static_cast<int>(kind)] = range; }
+void RangeMap::SetAxis(const std::string& name, const Expr& extent) {
+  vars_[name] = {0, std::max<int64_t>(0, Bounds(extent, *this).max - 1)};
+  extents_[name] = extent;
+}
+
+namespace {
+template <typename Map, typename Key>
+auto Lookup(const Map& map, const Key& key) {
+  auto it = map.find(key);
+  return it == map.end() ? std::nullopt : std::optional(it->second);
+}
+}  // namespace
+
+std::optional<Range> RangeMap::FindSymbol(const std::string& name) const { return Lookup(symbols_, name); }
+std::optional<Range> RangeMap::FindVar(const std::string& name) const { return Lookup(vars_, name); }
+std::optional<Range> RangeMap::FindBuiltin(BuiltinKind kind) const {
+  return Lookup(builtins_, static_cast<int>(kind));
+}
+Expr RangeMap::FindExtent(const std::string& name) const {
+  return Lookup(extents_, name).value_or(nullptr);
+}
+
+Range Bounds(const Expr& e, const RangeMap& ranges) {
+  if (auto value = AsInt(e)) return {Clamp(*value), Clamp(*value)};
+  if (const Var* var = As<Var>(e)) return ranges.FindVar(var->name).value_or(OfDType(e->dtype));
+  if (const Symbol* s = As<Symbol>(e)) return ranges.FindSymbol(s->name).value_or(OfDType(e->dtype));
+  if (const Builtin* b = As<Builtin>(e)) {
+    return ranges.FindBuiltin(b->kind).value_or(Range{0, INT32_MAX});
+  }
+  if (const Select* select = As<Select>(e)) {
+    return Union(Bounds(select->a, ranges), Bounds(select->b, ranges));
+  }
+  if (const Cast* cast = As<Cast>(e); cast && !IsFloat(cast->a->dtype)) {
+    Range inner = Bounds(cast->a, ranges), limits = OfDType(e->dtype);
+    return inner.min >= limits.min && inner.max <= limits.max ? inner : limits;
+  }
+  if (const Unary* unary = As<Unary>(e); unary && unary->op == UnaryOp::kNeg && !IsFloat(e->dtype)) {
+    return Mul(Bounds(unary->a, ranges), {-1, -1});
+  }
+  if (const Binary* binary = As<Binary>(e); binary && !IsFloat(e->dtype)) {
+    return BoundsOfBinary(*binary, e, ranges);
+  }
+  return OfDType(e->dtype);
+}
+
+int64_t KnownDivisor(const Expr& e) {
+  if (auto value = AsInt(e)) return std::abs(*value);
+  if (const Select* s = As<Select>(e)) return std::gcd(KnownDivisor(s->a), KnownDivisor(s->b));
+  const Binary* n = As<Binary>(e);
+  if (!n) return 1;
+  int64_t a = KnownDivisor(n->a), b = KnownDivisor(n->b);
+  switch (n->op) {
+    case BinaryOp::kAdd:
+    case BinaryOp::kSub:
+    case BinaryOp::kMin:
+    case BinaryOp::kMax:
+    case BinaryOp::kMod:  // a - b * (a // b)
+      return std::gcd(a, b);
+    case BinaryOp::kMul: {
+      int64_t product = 0;
+      return __builtin_mul_overflow(a, b, &product) ? std::max(a, b) : product;
+    }
+    case BinaryOp::kFloorDiv: {
+      int64_t divisor = AsInt(n->b).value_or(0);
+      return divisor > 0 && a % divisor == 0 ? a / divisor : 1;
+    }
+    case BinaryOp::kShl: {
+      int64_t bits = AsInt(n->b).value_or(-1);
+      return bits >= 0 && bits < 31 && a < (int64_t{1} << 31) ? a << bits : a;
+    }
+    default:
+      return 1;
+  }
+}
+
+bool Divides(const Expr& e, int64_t n) { return KnownDivisor(e) % n == 0; }
+
+bool ProveNonNegative(const Expr& e, const RangeMap& ranges) {
+  constexpr int kMaxSubstitutions = 4;
+  return NonNegative(ToLinear(e), ranges, kMaxSubstitutions);
+}
+bool ProveLessEqual(const Expr& a, const Expr& b, const RangeMap& ranges) {
+  return ProveNonNegative(MakeBinary(BinaryOp::kSub, b, a), ranges);
+}
+bool ProveLess(const Expr& a, const Expr& b, const RangeMap& ranges) {
+  return ProveNonNegative(MakeBinary(BinaryOp::kSub, b, a) - 1, ranges);
+}
+
+}  // namespace hackc::ir

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// What is known of integers at compile time: intervals, divisors and provable comparisons.
+//
+//   RangeMap ranges;
+//   ranges.SetSymbol("seq", {1, 2048});
+//   ranges.SetAxis("s", MakeSymbol("seq"));                    // 0 <= s < seq
+//   Bounds(Axis("s") * 2 + 1, ranges);                         // {1, 4095}
+//   ProveLess(Axis("s"), MakeSymbol("seq"), ranges);           // true, although the intervals overlap
+//   Divides(Axis("s") * 8 + 16, 8);                            // true
+//
+// Thread safety: const methods may run on several threads at once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/buffer.h"
+#include "compiler/ir/expr.h"
+
+namespace hackc::ir {
+
+// Inclusive. A side at kNoLimit or beyond is not known.
+struct Range {
+  int64_t min = 0;
+  int64_t max = 0;
+  bool operator==(const Range&) const = default;
+};
+inline constexpr int64_t kNoLimit = int64_t{1} << 60;
+inline constexpr Range kUnknownRange = {-kNoLimit, kNoLimit};
+
+class RangeMap {
+ public:
+  RangeMap() = default;
+  explicit RangeMap(const std::vector<SymbolDecl>& symbols);
+
+  void SetSymbol(const std::string& name, Range range);
+  void SetVar(const std::string& name, Range range);
+  void SetBuiltin(BuiltinKind kind, Range range);
+  // A variable with 0 <= name < extent; `extent` is remembered for proofs, and bounded by what is known.
+  void SetAxis(const std::string& name, const Expr& extent);
+
+  std::optional<Range> FindSymbol(const std::string& name) const;
+  std::optional<Range> FindVar(const std::string& name) const;
+  std::optional<Range> FindBuiltin(BuiltinKind kind) const;
+  Expr FindExtent(const std::string& name) const;  // null when not set by SetAxis
+
+ private:
+  std::map<std::string, Range> symbols_;
+  std::map<std::string, Range> vars_;
+  std::map<int, Range> builtins_;
+  std::map<std::string, Expr> extents_;
+};
+
+// Interval that holds every value of the integer (or bool) expression `e`.
+Range Bounds(const Expr& e, const RangeMap& ranges);
+
+// A number that divides every value of `e`; 0 when `e` is always 0.
+int64_t KnownDivisor(const Expr& e);
+// True when `e` is provably a multiple of n > 0.
+bool Divides(const Expr& e, int64_t n);
+
+// True when provable; false when not known.
+bool ProveNonNegative(const Expr& e, const RangeMap& ranges);
+bool ProveLess(const Expr& a, const Expr& b, const RangeMap& ranges);       // a < b
+bool ProveLessEqual(const Expr& a, const Expr& b, const RangeMap& ranges);  // a <= b
+
+}  // namespace hackc::ir

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/ir/simplify.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "compiler/ir/linear.h"
+
+namespace hackc::ir {
+namespace {
+
+int64_t FloorDivide(int64_t a, int64_t b) {
+  int64_t q = a / b;
+  return a % b != 0 && ((a < 0) != (b < 0)) ? q - 1 : q;
+}
+
+// A sum taken apart by a divisor: total = divisor * quotient + rest.
+struct Divided {
+  Linear quotient, rest;
+};
+Divided SplitBy(const Linear& total, int64_t divisor) {
+  Divided result;
+  for (const Linear::Term& term : total.terms) {
+    if (term.coefficient % divisor == 0) {
+      result.quotient.terms.push_back({term.atom, term.coefficient / divisor});
+    } else {
+      result.rest.terms.push_back(term);
+    }
+  }
+  result.quotient.constant = FloorDivide(total.constant, divisor);
+  result.rest.constant = total.constant - divisor * result.quotient.constant;
+  return result;
+}
+
+int64_t CommonDivisor(const Linear& linear, int64_t start) {
+  for (const Linear::Term& term : linear.terms) start = std::gcd(start, term.coefficient);
+  return start;
+}
+
+class Simplifier {
+ public:
+  explicit Simplifier(const RangeMap& ranges) : ranges_(ranges) {}
+
+  // `e` has simplified children; null keeps it.
+  Expr Node(const Expr& e) const {
+    Expr result = Rules(e);
+    return result && Equal(result, e) ? nullptr : result;
+  }
+
+ private:
+  Expr Rules(const Expr& e) const {
+    if (IsFloat(e->dtype)) {
+      const Select* select = As<Select>(e);
+      return select && Equal(select->a, select->b) ? select->a : nullptr;
+    }
+    if (const Select* select = As<Select>(e); select && Equal(select->a, select->b)) return select->a;
+    const Binary* n = As<Binary>(e);
+    if (!n) return nullptr;
+    if (IsFloat(n->a->dtype)) return nullptr;  // comparison of floats
+    switch (n->op) {
+      case BinaryOp::kAdd:
+      case BinaryOp::kSub:
+      case BinaryOp::kMul:
+        return FromLinear(Recombine(ToLinear(e)), e->dtype);
+      case BinaryOp::kFloorDiv:
+        return Divide(n->a, n->b, e->dtype);
+      case BinaryOp::kMod:
+        return Modulo(n->a, n->b, e->dtype);
+      case BinaryOp::kMin:
+        if (ProveLessEqual(n->a, n->b, ranges_)) return n->a;
+        return ProveLessEqual(n->b, n->a, ranges_) ? n->b : nullptr;
+      case BinaryOp::kMax:
+        if (ProveLessEqual(n->a, n->b, ranges_)) return n->b;
+        return ProveLessEqual(n->b, n->a, ranges_) ? n->a : nullptr;
+      case BinaryOp::kLt:
+        if (ProveLess(n->a, n->b, ranges_)) return BoolLit(true);
+        return ProveLessEqual(n->b, n->a, ranges_) ? BoolLit(false) : nullptr;
+      case BinaryOp::kLe:
+        if (ProveLessEqual(n->a, n->b, ranges_)) return BoolLit(true);
+        return ProveLess(n->b, n->a, ranges_) ? BoolLit(false) : nullptr;
+      case BinaryOp::kEq:
+      case BinaryOp::kNe:
+        return Equality(*n);
+      case BinaryOp::kAnd:
+      case BinaryOp::kOr:
+        return Equal(n->a, n->b) ? n->a : nullptr;
+      default:
+        return nullptr;
+    }
+  }
+
+  // c * (x // n) ... with c = k * n and k * (x % n) together are k * x.
+  Linear Recombine(Linear sum) const {
+    for (size_t i = 0; i < sum.terms.size(); ++i) {
+      const Binary* mod = As<Binary>(sum.terms[i].atom);
+      if (!mod || mod->op != BinaryOp::kMod) continue;
+      auto divisor = AsInt(mod->b);
+      int64_t k = sum.terms[i].coefficient, wanted = 0;
+      if (!divisor || *divisor <= 0 || __builtin_mul_overflow(k, *divisor, &wanted)) continue;
+      for (size_t j = 0; j < sum.terms.size(); ++j) {
+        const Binary* quotient = As<Binary>(sum.terms[j].atom);
+        if (!quotient || quotient->op != BinaryOp::kFloorDiv || sum.terms[j].coefficient != wanted ||
+            AsInt(quotient->b) != divisor || !Equal(quotient->a, mod->a)) {
+          continue;
+        }
+        auto whole = Scaled(ToLinear(mod->a), k);
+        Linear others = sum;
+        others.terms.erase(others.terms.begin() + static_cast<int64_t>(std::max(i, j)));
+        others.terms.erase(others.terms.begin() + static_cast<int64_t>(std::min(i, j)));
+        auto joined = whole ? Sum(others, *whole) : std::nullopt;
+        if (joined) return Recombine(*joined);
+      }
+    }
+    return sum;
+  }
+
+  Expr Divide(const Expr& a, const Expr& b, DType dtype) const {
+    auto divisor = AsInt(b);
+    if (!divisor) {  // 0 <= a < b
+      bool small = ProveNonNegative(a, ranges_) && ProveLess(a, b, ranges_);
+      return small ? IntLit(0, dtype) : nullptr;
+    }
+    if (*divisor <= 0) return nullptr;
+    Divided parts = SplitBy(ToLinear(a), *divisor);
+    Expr rest = DivideRest(parts.rest, *divisor, dtype);
+    auto total = Sum(Recombine(parts.quotient), ToLinear(rest));
+    return total ? FromLinear(Recombine(*total), dtype) : nullptr;
+  }
+
+  // rest // divisor, where no coefficient is a multiple of the divisor.
+  Expr DivideRest(const Linear& rest, int64_t divisor, DType dtype) const {
+    Expr sum = FromLinear(rest, dtype);
+    Range bounds = Bounds(sum, ranges_);
+    if (bounds.min > -kNoLimit && bounds.max < kNoLimit &&
+        FloorDivide(bounds.min, divisor) == FloorDivide(bounds.max, divisor)) {
+      return IntLit(FloorDivide(bounds.min, divisor), dtype);
+    }
+    int64_t common = CommonDivisor(rest, divisor);
+    if (common > 1) {  // (g * y + k) // (g * d) = (y + k // g) // d
+      return DivideRest(SplitBy(rest, common).quotient, divisor / common, dtype);
+    }
+    if (rest.terms.size() == 1 && rest.terms[0].coefficient == 1) {  // (x // p + k) // d = (x + k * p) // (p * d)
+      const Binary* inner = As<Binary>(rest.terms[0].atom);
+      auto first = inner && inner->op == BinaryOp::kFloorDiv ? AsInt(inner->b) : std::nullopt;
+      int64_t both = 0, offset = 0;
+      if (first && *first > 0 && !__builtin_mul_overflow(*first, divisor, &both) &&
+          !__builtin_mul_overflow(*first, rest.constant, &offset)) {
+        return Divide(FromLinear(Recombine(ToLinear(inner->a + offset)), dtype), IntLit(both, dtype), dtype);
+      }
+    }
+    return FloorDiv(sum, divisor);
+  }
+
+  Expr Modulo(const Expr& a, const Expr& b, DType dtype) const {
+    auto divisor = AsInt(b);
+    if (!divisor) {  // 0 <= a < b
+      bool small = ProveNonNegative(a, ranges_) && ProveLess(a, b, ranges_);
+      return small ? a : nullptr;
+    }
+    if (*divisor <= 0) return nullptr;
+    return ModuloRest(SplitBy(ToLinear(a), *divisor).rest, *divisor, dtype);
+  }
+
+  // rest % divisor, where no coefficient is a multiple of the divisor and 0 <= constant < divisor.
+  Expr ModuloRest(Linear rest, int64_t divisor, DType dtype) const {
+    for (const Linear::Term& term : rest.terms) {  // (x % (d * n)) % d = x % d
+      const Binary* inner = As<Binary>(term.atom);
+      auto period = inner && inner->op == BinaryOp::kMod ? AsInt(inner->b) : std::nullopt;
+      if (!period || *period <= 0 || *period % divisor != 0) continue;
+      auto unwrapped = Scaled(ToLinear(inner->a), term.coefficient);
+      Linear others = rest;
+      std::erase_if(others.terms, [&](const Linear::Term& t) { return t.atom == term.atom; });
+      auto joined = unwrapped ? Sum(others, *unwrapped) : std::nullopt;
+      if (joined) return ModuloRest(SplitBy(Recombine(*joined), divisor).rest, divisor, dtype);
+    }
+    for (Linear::Term& term : rest.terms) term.coefficient %= divisor;
+    Expr sum = FromLinear(Recombine(rest), dtype);
+    Range bounds = Bounds(sum, ranges_);
+    if (bounds.min > -kNoLimit && bounds.max < kNoLimit) {
+      int64_t turns = FloorDivide(bounds.min, divisor);
+      if (turns == FloorDivide(bounds.max, divisor)) {
+        return FromLinear(Recombine(ToLinear(sum - turns * divisor)), dtype);
+      }
+    }
+    int64_t common = CommonDivisor(rest, divisor);
+    if (common > 1) {  // (g * y + k) % (g * d) = g * ((y + k // g) % d) + k % g
+      Divided parts = SplitBy(rest, common);
+      Expr inner = ModuloRest(SplitBy(parts.quotient, divisor / common).rest, divisor / common, dtype);
+      return FromLinear(Recombine(ToLinear(inner * common + parts.rest.constant)), dtype);
+    }
+    return Mod(sum, divisor);
+  }
+
+  Expr Equality(const Binary& n) const {
+    bool equal = n.op == BinaryOp::kEq;
+    if (n.a->dtype == DType::kBool) return Equal(n.a, n.b) ? BoolLit(equal) : nullptr;
+    if (ProveLess(n.a, n.b, ranges_) || ProveLess(n.b, n.a, ranges_)) return BoolLit(!equal);
+    Linear difference = Difference(n.a, n.b);
+    return difference.terms.empty() && difference.constant == 0 ? BoolLit(equal) : nullptr;
+  }
+
+  const RangeMap& ranges_;
+};
+
+}  // namespace
+
+Expr Simplify(const Expr& e, const RangeMap& ranges) {
+  Simplifier simplifier(ranges);
+  return Rewrite(e, [&](const Expr& node) { return simplifier.Node(node); });
+}
+
+}  // namespace hackc::ir
