@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/ir/shared_layout.h"
+
+#include <algorithm>
+
+#include "compiler/support/internal_error.h"
+
+namespace hackc::ir {
+namespace {
+
+void Collect(const Block& body, SharedLayout& layout) {
+  for (const Stmt& statement : body) {
+    if (const For* loop = As<For>(statement)) Collect(loop->body, layout);
+    if (const If* branch = As<If>(statement)) Collect(branch->then, layout);
+    const Alloc* alloc = As<Alloc>(statement);
+    if (alloc == nullptr || alloc->space != MemorySpace::kShared) continue;
+    HACKC_CHECK(alloc->alignment > 0 && alloc->alignment % SizeOf(alloc->dtype) == 0)
+        << "@" << alloc->name << " has alignment " << alloc->alignment;
+    int64_t offset =
+        (layout.total_bytes + alloc->alignment - 1) / alloc->alignment * alloc->alignment;
+    int64_t bytes = ElementCount(*alloc) * SizeOf(alloc->dtype);
+    layout.slots.push_back({alloc, offset, bytes});
+    layout.total_bytes = offset + bytes;
+    layout.alignment = std::max<int64_t>(layout.alignment, alloc->alignment);
+  }
+}
+
+}  // namespace
+
+const SharedSlot* SharedLayout::Find(std::string_view name) const {
+  for (const SharedSlot& slot : slots) {
+    if (slot.alloc->name == name) return &slot;
+  }
+  return nullptr;
+}
+
+SharedLayout LayoutShared(const Block& body) {
+  SharedLayout layout;
+  Collect(body, layout);
+  return layout;
+}
+
+std::vector<int64_t> Strides(const Alloc& alloc) {
+  std::vector<int64_t> strides(alloc.extents.size(), 1);
+  for (size_t i = alloc.extents.size(); i-- > 1;) {
+    int64_t row = alloc.extents[i] + (i + 1 == alloc.extents.size() ? alloc.padding : 0);
+    strides[i - 1] = strides[i] * row;
+  }
+  return strides;
+}
+
+int64_t ElementCount(const Alloc& alloc) {
+  if (alloc.extents.empty()) return 1;
+  int64_t outer = alloc.extents.size() == 1 ? alloc.extents[0] + alloc.padding : alloc.extents[0];
+  return Strides(alloc)[0] * outer;
+}
+
+}  // namespace hackc::ir
