@@ -27,18 +27,23 @@ bool IsInteger(DType dtype) { return dtype == DType::kI32 || dtype == DType::kI6
 bool Takes(BinaryOp op, DType dtype) {
   switch (op) {
     case BinaryOp::kDiv:
-    case BinaryOp::kPow: return IsFloat(dtype);
+    case BinaryOp::kPow:
+      return IsFloat(dtype);
     case BinaryOp::kFloorDiv:
     case BinaryOp::kMod:
     case BinaryOp::kBitAnd:
     case BinaryOp::kBitXor:
     case BinaryOp::kShl:
-    case BinaryOp::kShr: return IsInteger(dtype);
+    case BinaryOp::kShr:
+      return IsInteger(dtype);
     case BinaryOp::kAnd:
-    case BinaryOp::kOr: return dtype == DType::kBool;
+    case BinaryOp::kOr:
+      return dtype == DType::kBool;
     case BinaryOp::kEq:
-    case BinaryOp::kNe: return true;
-    default: return dtype != DType::kBool;
+    case BinaryOp::kNe:
+      return true;
+    default:
+      return dtype != DType::kBool;
   }
 }
 
@@ -69,16 +74,21 @@ class Parser {
 
   absl::StatusOr<Expr> ParseAny(const Token& at) {
     switch (at.kind) {
-      case TokenKind::kPercentName: return ParseVariable(at);
-      case TokenKind::kAtName: return ParseLoad(at);
-      case TokenKind::kIdentifier: return ParseWord(at);
+      case TokenKind::kPercentName:
+        return ParseVariable(at);
+      case TokenKind::kAtName:
+        return ParseLoad(at);
+      case TokenKind::kIdentifier:
+        return ParseWord(at);
       case TokenKind::kInteger:
-      case TokenKind::kFloat: return ParseNumber();
+      case TokenKind::kFloat:
+        return ParseNumber();
       case TokenKind::kPunctuation:
         if (at.text == "-") return ParseNumber();
         if (at.text == "(") return ParseInfix();
         break;
-      default: break;
+      default:
+        break;
     }
     return lexer_.Expected("an expression");
   }
@@ -96,7 +106,8 @@ class Parser {
     if (lexer_.Accept(":")) {
       Token at = lexer_.Peek();
       HACKC_ASSIGN_OR_RETURN(dtype, ParseDType(lexer_));
-      if (!IsFloat(dtype)) return TextLexer::ErrorAt(at, "expected a float type for a float literal");
+      if (!IsFloat(dtype))
+        return TextLexer::ErrorAt(at, "expected a float type for a float literal");
     }
     return FloatLit(value, dtype);
   }
@@ -122,7 +133,8 @@ class Parser {
     }
     Expr guard;
     if (lexer_.Accept("if")) {
-      HACKC_ASSIGN_OR_RETURN(guard, ParseTyped("a bool guard", [](DType d) { return d == DType::kBool; }));
+      HACKC_ASSIGN_OR_RETURN(guard,
+                             ParseTyped("a bool guard", [](DType d) { return d == DType::kBool; }));
     }
     HACKC_RETURN_IF_ERROR(lexer_.Expect("]"));
     return MakeLoad(std::string(at.text), *dtype, std::move(indices), std::move(guard));
@@ -240,7 +252,8 @@ absl::StatusOr<Expr> ParseExpr(std::string_view text, const ExprScope& scope) {
 
 absl::StatusOr<DType> ParseDType(TextLexer& lexer) {
   std::optional<DType> dtype = DTypeFromName(lexer.Peek().text);
-  if (lexer.Peek().kind != TokenKind::kIdentifier || !dtype) return lexer.Expected("a type such as f32");
+  if (lexer.Peek().kind != TokenKind::kIdentifier || !dtype)
+    return lexer.Expected("a type such as f32");
   lexer.Take();
   return *dtype;
 }

@@ -14,18 +14,24 @@
 namespace hackc::ir {
 namespace {
 
-constexpr std::string_view kDouble[] = {"<-", "->", "//", "<=", "==", "!=", "&&", "||", "<<", ">>", ".."};
+constexpr std::string_view kDouble[] = {
+    "<-", "->", "//", "<=", "==", "!=", "&&", "||", "<<", ">>", ".."};
 constexpr std::string_view kSingle = "()[]{},:;=<>+-*/%&^|!?";
 
 bool IsNameChar(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; }
 
 std::string Describe(const Token& token) {
   switch (token.kind) {
-    case TokenKind::kEnd: return "the end of the text";
-    case TokenKind::kPercentName: return Cat("`%", token.text, "`");
-    case TokenKind::kAtName: return Cat("`@", token.text, "`");
-    case TokenKind::kInvalid: return token.string;
-    default: return Cat("`", token.text.substr(0, 60), "`");
+    case TokenKind::kEnd:
+      return "the end of the text";
+    case TokenKind::kPercentName:
+      return Cat("`%", token.text, "`");
+    case TokenKind::kAtName:
+      return Cat("`@", token.text, "`");
+    case TokenKind::kInvalid:
+      return token.string;
+    default:
+      return Cat("`", token.text.substr(0, 60), "`");
   }
 }
 
@@ -79,7 +85,9 @@ absl::Status TextLexer::Expect(std::string_view word) {
   return Accept(word) ? absl::OkStatus() : Expected(Cat("`", word, "`"));
 }
 
-absl::Status TextLexer::ExpectEnd() { return AtEnd() ? absl::OkStatus() : Expected("the end of the text"); }
+absl::Status TextLexer::ExpectEnd() {
+  return AtEnd() ? absl::OkStatus() : Expected("the end of the text");
+}
 
 absl::Status TextLexer::ExpectHeader(std::string_view level, int version) {
   HACKC_RETURN_IF_ERROR(Expect("hackc"));
@@ -87,7 +95,8 @@ absl::Status TextLexer::ExpectHeader(std::string_view level, int version) {
   Token at = token_;
   HACKC_ASSIGN_OR_RETURN(int64_t found, Integer("the version of the text form"));
   if (found == version) return absl::OkStatus();
-  return ErrorAt(at, Cat("version ", found, " of the ", level, " text, this build reads ", version));
+  return ErrorAt(at,
+                 Cat("version ", found, " of the ", level, " text, this build reads ", version));
 }
 
 absl::StatusOr<std::string> TextLexer::Name(TokenKind kind, std::string_view what) {
@@ -103,7 +112,9 @@ absl::StatusOr<std::string> TextLexer::Identifier(std::string_view what) {
 absl::StatusOr<std::string> TextLexer::PercentName(std::string_view what) {
   return Name(TokenKind::kPercentName, what);
 }
-absl::StatusOr<std::string> TextLexer::AtName(std::string_view what) { return Name(TokenKind::kAtName, what); }
+absl::StatusOr<std::string> TextLexer::AtName(std::string_view what) {
+  return Name(TokenKind::kAtName, what);
+}
 
 absl::StatusOr<std::string> TextLexer::String(std::string_view what) {
   if (token_.kind != TokenKind::kString) return Expected(what);
@@ -232,12 +243,15 @@ void TextLexer::Scan() {
   }
   if (c == '"') {
     ++position_;
-    while (position_ < text_.size() && at(0) != '"' && at(0) != '\n') position_ += at(0) == '\\' ? 2 : 1;
-    if (position_ >= text_.size() || at(0) != '"') return invalid("a string that is not closed on its line");
+    while (position_ < text_.size() && at(0) != '"' && at(0) != '\n')
+      position_ += at(0) == '\\' ? 2 : 1;
+    if (position_ >= text_.size() || at(0) != '"')
+      return invalid("a string that is not closed on its line");
     ++position_;
     finish(TokenKind::kString, 0);
     std::string error;
-    if (!absl::CUnescape(absl::string_view(token_.text.data() + 1, token_.text.size() - 2), &token_.string, &error)) {
+    if (!absl::CUnescape(absl::string_view(token_.text.data() + 1, token_.text.size() - 2),
+                         &token_.string, &error)) {
       return invalid(Cat("a string with a bad escape: ", error));
     }
     return;

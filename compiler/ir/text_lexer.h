@@ -28,7 +28,15 @@
 namespace hackc::ir {
 
 enum class TokenKind : uint8_t {
-  kEnd, kIdentifier, kPercentName, kAtName, kInteger, kFloat, kString, kPunctuation, kInvalid,
+  kEnd,
+  kIdentifier,
+  kPercentName,
+  kAtName,
+  kInteger,
+  kFloat,
+  kString,
+  kPunctuation,
+  kInvalid,
 };
 
 struct Token {
@@ -63,9 +71,10 @@ class TextLexer {
   absl::StatusOr<std::string> PercentName(std::string_view what);
   absl::StatusOr<std::string> AtName(std::string_view what);
   absl::StatusOr<std::string> String(std::string_view what);
-  absl::StatusOr<int64_t> Integer(std::string_view what);  // with an optional sign
+  absl::StatusOr<int64_t> Integer(std::string_view what);   // with an optional sign
   absl::StatusOr<int> SmallInteger(std::string_view what);  // fits 32 bits
-  absl::StatusOr<double> Number(std::string_view what);  // integer, float, inf or nan, optional sign
+  absl::StatusOr<double> Number(
+      std::string_view what);  // integer, float, inf or nan, optional sign
 
   // InvalidArgument "line 3, column 7: expected WHAT, got `token`".
   absl::Status Expected(std::string_view what) const;

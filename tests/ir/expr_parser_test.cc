@@ -41,17 +41,20 @@ TEST_P(RoundTrip, PrintedTextIsAFixedPoint) {
 
 INSTANTIATE_TEST_SUITE_P(
     Expr, RoundTrip,
-    testing::Values("(f32(@x[%i, (%j + 1)]) * 0.5)", "-3", "5l", "-9223372036854775808l", "(%i - -3)", "-0.5",
-                    "-0.0", "inf", "-inf", "1e+30", "0.5:f64", "-inf:bf16", "true", "false", "seq", "exp",
-                    "exp(%f)", "thread.x", "((block.x * 128) + (thread.x // 32))", "(%k.0 % 4)",
-                    "select((%i < seq), @y[%i], 0.0)", "@y[%i if ((%i < seq) && (0 <= %i))]", "@y[]",
-                    "@y[ if %b]", "shuffle_xor(%f, 16)", "shuffle_index(@y[0], (thread.x & 31))",
-                    "min(%i, max(%j, 3))", "pow(%f, 2.0)", "not((%b || (%i == 3)))", "((%i ^ %j) << 2)",
-                    "((%i >> 1) != 5)", "(%wide // 7l)", "rsqrt(neg(abs(%f)))", "i64((%i + 1))",
-                    "bf16((%sum / 3.0))"));
+    testing::Values("(f32(@x[%i, (%j + 1)]) * 0.5)", "-3", "5l", "-9223372036854775808l",
+                    "(%i - -3)", "-0.5", "-0.0", "inf", "-inf", "1e+30", "0.5:f64", "-inf:bf16",
+                    "true", "false", "seq", "exp", "exp(%f)", "thread.x",
+                    "((block.x * 128) + (thread.x // 32))", "(%k.0 % 4)",
+                    "select((%i < seq), @y[%i], 0.0)", "@y[%i if ((%i < seq) && (0 <= %i))]",
+                    "@y[]", "@y[ if %b]", "shuffle_xor(%f, 16)",
+                    "shuffle_index(@y[0], (thread.x & 31))", "min(%i, max(%j, 3))", "pow(%f, 2.0)",
+                    "not((%b || (%i == 3)))", "((%i ^ %j) << 2)", "((%i >> 1) != 5)",
+                    "(%wide // 7l)", "rsqrt(neg(abs(%f)))", "i64((%i + 1))", "bf16((%sum / 3.0))"));
 
 TEST(ExprParser, AcceptsOnlyWhatTypes) {
-  auto error = [](const char* text) { return std::string(ParseExpr(text, TestScope()).status().message()); };
+  auto error = [](const char* text) {
+    return std::string(ParseExpr(text, TestScope()).status().message());
+  };
   EXPECT_EQ(error("(%i + 0.5)"), "line 1, column 5: operands of `+` are i32 and f32");
   EXPECT_EQ(error("(%f // %f)"), "line 1, column 5: `//` does not take f32");
   EXPECT_EQ(error("exp(%i)"), "line 1, column 1: `exp` does not take i32");
@@ -69,7 +72,8 @@ TEST(ExprParser, AcceptsOnlyWhatTypes) {
   EXPECT_EQ(error("99999999999999999999"),
             "line 1, column 1: an integer: 99999999999999999999 does not fit 64 bits");
   EXPECT_EQ(error("0.5:i32"), "line 1, column 5: expected a float type for a float literal");
-  EXPECT_EQ(error("(%i $ 1)"), "line 1, column 5: expected an operator or `)`, got the character `$`");
+  EXPECT_EQ(error("(%i $ 1)"),
+            "line 1, column 5: expected an operator or `)`, got the character `$`");
 }
 
 TEST(ExprParser, DepthIsCapped) {

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/ir/rewrite.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <unordered_map>
+
+#include "compiler/ir/stmt_fields.h"
+
+namespace hackc::ir {
+namespace {
+
+// Reads every field of every node, whatever its type.
+bool FieldEqual(const Expr& a, const Expr& b) { return Equal(a, b); }
+bool FieldEqual(const Stmt& a, const Stmt& b) { return Equal(a, b); }
+template <typename T>
+bool FieldEqual(const T& a, const T& b) {
+  return a == b;
+}
+template <typename T>
+bool FieldEqual(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(),
+                    [](const T& x, const T& y) { return FieldEqual(x, y); });
+}
+size_t Mix(size_t seed, size_t value) {
+  return (seed ^ (value + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2))) * 0x100000001b3ULL;
+}
+
+class Hasher {
+ public:
+  size_t operator()(const Expr& e) { return e ? e->hash : 7; }
+  size_t operator()(const Digit& d) {
+    return Mix(Mix(static_cast<size_t>(d.kind), static_cast<size_t>(d.extent)),
+               static_cast<size_t>(d.stride));
+  }
+  size_t operator()(const Stmt& s) {
+    if (auto it = memo_.find(s.get()); it != memo_.end()) return it->second;
+    size_t hash = s->node.index();
+    std::visit(
+        [&](const auto& node) {
+          ForEachField<std::decay_t<decltype(node)>>(
+              [&](const auto& field) { hash = Mix(hash, (*this)(node.*field.member)); });
+        },
+        s->node);
+    return memo_[s.get()] = hash;
+  }
+  template <typename T>
+  size_t operator()(const std::vector<T>& items) {
+    size_t hash = items.size();
+    for (const T& item : items) hash = Mix(hash, (*this)(item));
+    return hash;
+  }
+  template <typename T>
+  size_t operator()(const T& value) {
+    return std::hash<T>{}(value);
+  }
+
+ private:
+  std::unordered_map<const StmtNode*, size_t> memo_;
+};
+
+// Rebuilds `s` from its fields mapped in place by `map(field value) -> changed`.
+template <typename Map>
+Stmt MapFields(const Stmt& s, Map&& map) {
+  return std::visit(
+      [&](const auto& node) -> Stmt {
+        using T = std::decay_t<decltype(node)>;
+        T copy = node;
+        bool changed = false;
+        ForEachField<T>([&](const auto& field) { changed |= map(copy.*field.member); });
+        return changed ? MakeStmt(std::move(copy)) : s;
+      },
+      s->node);
+}
+
+// Maps fields of type Expr and std::vector<Expr>; everything else stays.
+struct ExprMapper {
+  const std::function<Expr(const Expr&)>& map;
+
+  bool operator()(Expr& e) const {
+    if (!e) return false;
+    Expr mapped = map(e);
+    if (!mapped || mapped == e) return false;
+    e = std::move(mapped);
+    return true;
+  }
+  bool operator()(std::vector<Expr>& list) const {
+    bool changed = false;
+    for (Expr& e : list) changed |= (*this)(e);
+    return changed;
+  }
+  template <typename T>
+  bool operator()(T&) const {
+    return false;
+  }
+};
+
+class StmtRewriter {
+ public:
+  explicit StmtRewriter(const std::function<std::optional<Block>(const Stmt&)>& rewrite)
+      : rewrite_(rewrite) {}
+
+  // Replaces `block` in place; true when anything changed.
+  bool Run(Block& block) {
+    bool changed = false;
+    Block out;
+    out.reserve(block.size());
+    for (const Stmt& s : block) {
+      const Block& replaced = One(s);
+      changed |= replaced.size() != 1 || replaced[0] != s;
+      out.insert(out.end(), replaced.begin(), replaced.end());
+    }
+    if (changed) block = std::move(out);
+    return changed;
+  }
+
+ private:
+  const Block& One(const Stmt& s) {
+    if (auto it = memo_.find(s); it != memo_.end()) return it->second;
+    Stmt rebuilt = MapFields(s, [&](auto& value) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Block>) return Run(value);
+      return false;
+    });
+    std::optional<Block> replaced = rewrite_(rebuilt);
+    return memo_[s] = replaced ? *std::move(replaced) : Block{rebuilt};
+  }
+
+  const std::function<std::optional<Block>(const Stmt&)>& rewrite_;
+  std::unordered_map<Stmt, Block>
+      memo_;  // keeps the handles alive, so that no address is used twice
+};
+
+Expr RenameIn(const Expr& e, const std::function<std::string(const std::string&)>& rename) {
+  return Rewrite(e, [&](const Expr& node) -> Expr {
+    if (const Var* var = As<Var>(node)) {
+      std::string name = rename(var->name);
+      return name == var->name ? nullptr : MakeVar(std::move(name), var->dtype);
+    }
+    if (const Load* load = As<Load>(node)) {
+      std::string name = rename(load->buffer);
+      return name == load->buffer
+                 ? nullptr
+                 : MakeLoad(std::move(name), load->dtype, load->indices, load->guard);
+    }
+    return nullptr;
+  });
+}
+
+}  // namespace
+
+bool Equal(const Stmt& a, const Stmt& b) {
+  if (a == b) return true;
+  if (!a || !b || a->node.index() != b->node.index()) return false;
+  return std::visit(
+      [&](const auto& x) {
+        using T = std::decay_t<decltype(x)>;
+        const T& y = std::get<T>(b->node);
+        bool same = true;
+        ForEachField<T>([&](const auto& field) {
+          same = same && FieldEqual(x.*field.member, y.*field.member);
+        });
+        return same;
+      },
+      a->node);
+}
+
+bool Equal(const Block& a, const Block& b) { return FieldEqual(a, b); }
+
+bool Equal(const Function& a, const Function& b) {
+  auto same_buffer = [](const BufferDecl& x, const BufferDecl& y) {
+    return x.name == y.name && x.dtype == y.dtype && x.access == y.access &&
+           FieldEqual(x.shape, y.shape);
+  };
+  return a.name == b.name && a.computes == b.computes && a.symbols == b.symbols &&
+         std::equal(a.buffers.begin(), a.buffers.end(), b.buffers.begin(), b.buffers.end(),
+                    same_buffer) &&
+         Equal(a.body, b.body);
+}
+
+size_t Hash(const Block& block) { return Hasher()(block); }
+
+Block RewriteStmts(const Block& block,
+                   const std::function<std::optional<Block>(const Stmt&)>& rewrite) {
+  Block out = block;
+  StmtRewriter(rewrite).Run(out);
+  return out;
+}
+
+Block MapExprs(const Block& block, const std::function<Expr(const Expr&)>& map) {
+  ExprMapper mapper{map};
+  return RewriteStmts(block, [&](const Stmt& s) -> std::optional<Block> {
+    Stmt mapped = MapFields(s, mapper);
+    if (mapped == s) return std::nullopt;
+    return Block{mapped};
+  });
+}
+
+Block SubstituteVars(const Block& block,
+                     const std::function<Expr(const std::string&)>& replacement) {
+  return MapExprs(block, [&](const Expr& e) { return Substitute(e, replacement); });
+}
+
+Block RenameAll(const Block& block, const std::function<std::string(const std::string&)>& rename) {
+  Block exprs = MapExprs(block, [&](const Expr& e) { return RenameIn(e, rename); });
+  return RewriteStmts(exprs, [&](const Stmt& s) -> std::optional<Block> {
+    Stmt renamed = MapFields(s, [&](auto& value) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) {
+        std::string name = rename(value);
+        std::swap(value, name);
+        return value != name;
+      }
+      return false;
+    });
+    if (renamed == s) return std::nullopt;
+    return Block{renamed};
+  });
+}
+
+const Block& ChildBlock(const Stmt& s) {
+  static const Block kNone;
+  if (const For* loop = As<For>(s)) return loop->body;
+  if (const If* branch = As<If>(s)) return branch->then;
+  return kNone;
+}
+
+void WalkStmts(const Block& block, const std::function<void(const Stmt&)>& visit) {
+  for (const Stmt& s : block) {
+    visit(s);
+    WalkStmts(ChildBlock(s), visit);
+  }
+}
+
+void WalkExprs(const Block& block, const std::function<void(const Expr&)>& visit) {
+  std::function<Expr(const Expr&)> map = [&](const Expr& e) -> Expr {
+    visit(e);
+    return nullptr;
+  };
+  ExprMapper mapper{map};
+  WalkStmts(block, [&](const Stmt& s) { MapFields(s, mapper); });
+}
+
+}  // namespace hackc::ir
