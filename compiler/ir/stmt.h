@@ -68,8 +68,15 @@ struct For {
 struct Let { std::string name; Expr value; };
 
 // Declares a reduction state at its identity. `extents` is empty for a scalar; otherwise one state for
-// each coordinate (static extents), updated and read by index.
-struct Accumulator { std::string name; Monoid monoid = Monoid::kSum; std::vector<Expr> extents; };
+// each coordinate (static extents), updated and read by index. Tile level: one dimension for each local
+// axis that it depends on, spread over threads as `layout` says like a kLocal Alloc, read by Load always
+// (also with no indices), and a Store may overwrite it.
+struct Accumulator {
+  std::string name;
+  Monoid monoid = Monoid::kSum;
+  std::vector<Expr> extents;
+  std::vector<std::vector<Digit>> layout;
+};
 
 // Combines operands into a state. Reading the result is Var(name) for a scalar, Load(name, ...) otherwise.
 // When `guard` is present and false, nothing happens.
