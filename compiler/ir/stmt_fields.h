@@ -10,6 +10,7 @@ namespace hackc::ir {
 HACKC_ENUM_NAMES(Access, "read", "write", "readwrite")
 HACKC_ENUM_NAMES(AxisRole, "free", "reduce", "contract")
 HACKC_ENUM_NAMES(LoopKind, "sequential", "grid_x", "grid_y", "grid_z", "serial", "local", "unroll")
+HACKC_ENUM_NAMES(Digit::Kind, "thread", "register", "matrix")
 HACKC_ENUM_NAMES(MemorySpace, "local", "shared")
 HACKC_ENUM_NAMES(CopyEngine, "registers", "cp_async")
 HACKC_ENUM_NAMES(MmaShape, "m16n8k16", "m16n8k8")
@@ -33,7 +34,7 @@ HACKC_FIELDS(AsyncWait, "async_wait", pending)
 HACKC_FIELDS(LoadMatrix, "load_matrix", target, target_index, source, indices, count, transposed)
 HACKC_FIELDS(Mma, "mma", shape, dtype, accumulator, accumulator_index, a, a_index, b, b_index)
 
-HACKC_FIELDS(AxisSchedule, "axis", axis, outer, digits)
+HACKC_FIELDS(AxisSchedule, "axis", axis, outer, steps, digits)
 HACKC_FIELDS(StageSchedule, "stage", buffer, axis, depth, engine, padding)
 HACKC_FIELDS(Schedule, "schedule", threads, axes, stages, instruction, recipe, cluster,
              split_reduce, min_blocks_per_sm)
