@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/frontend/decoder_builder.h"
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "compiler/frontend/layer_kinds.h"
+#include "compiler/frontend/segment_builder.h"
+
+namespace hackc::frontend {
+namespace {
+
+using ir::Expr;
+using ir::IntLit;
+using ir::MakeSymbol;
+
+class DecoderBuilder {
+ public:
+  DecoderBuilder(const DecoderConfig& decoder, const FrontendOptions& options)
+      : decoder_(decoder), facts_(*decoder.facts), options_(options) {}
+
+  ir::GraphModule Build() {
+    module_.name = facts_.model_type;
+    module_.symbols = {{"batch", options_.batch.min, options_.batch.max},
+                       {"seq", options_.seq.min, options_.seq.max}};
+    if (HasCache()) module_.symbols.push_back({"past", options_.past.min, options_.past.max});
+    AddSources();
+    Embed();
+    for (const LayerGroup& group : GroupLayers(decoder_.layers)) Layers(group);
+    Head();
+    return std::move(module_);
+  }
+
+ private:
+  bool HasCache() const { return options_.past.max > 0; }
+
+  ir::ValueType Activations(int64_t features) const {
+    return {decoder_.dtype, {MakeSymbol("batch"), MakeSymbol("seq"), IntLit(features)}};
+  }
+  ir::ValueType Heads(int64_t heads) const {
+    return {decoder_.dtype,
+            {MakeSymbol("batch"), MakeSymbol("seq"), IntLit(heads), IntLit(decoder_.head_dim)}};
+  }
+
+  SegmentBuilder AddSegment(const std::string& name) {
+    module_.segments.push_back({.name = name});
+    return SegmentBuilder(module_.segments.back(), names_);
+  }
+
+  void AddSource(const std::string& name, ir::SourceDecl::Kind kind, ir::ValueType type,
+                 std::string_view weight_name, std::vector<double> data) {
+    names_.insert(name);
+    module_.sources.push_back(
+        {name, kind, std::move(type), std::string(weight_name), std::move(data)});
+  }
+
+  void AddSources() {
+    using Kind = ir::SourceDecl::Kind;
+    AddSource("input_ids", Kind::kInput,
+              {ir::DType::kI32, {MakeSymbol("batch"), MakeSymbol("seq")}}, "", {});
+    AddSource("embedding_table", Kind::kWeight,
+              {decoder_.dtype, {IntLit(decoder_.vocab_size), IntLit(decoder_.hidden_size)}},
+              std::string(facts_.names.embedding) + ".weight", {});
+    AddSource("inverse_frequencies", Kind::kConstant,
+              {ir::DType::kF32, {IntLit(decoder_.head_dim / 2)}}, "",
+              decoder_.rope.inverse_frequencies);
+  }
+
+  void Embed() {
+    SegmentBuilder builder = AddSegment("embed");
+    const std::string embedded = builder.Op("embedding", Activations(decoder_.hidden_size),
+                                            ir::GraphEmbedding{"input_ids", "embedding_table"});
+    const ir::ValueType table{
+        ir::DType::kF32, {MakeSymbol("batch"), MakeSymbol("seq"), IntLit(decoder_.head_dim / 2)}};
+    const double scale = decoder_.rope.scale;
+    const std::string cosine = builder.Op(
+        "cosine_table", table, ir::GraphRotaryTable{"inverse_frequencies", false, scale});
+    const std::string sine =
+        builder.Op("sine_table", table, ir::GraphRotaryTable{"inverse_frequencies", true, scale});
+    hidden_ = builder.Publish(embedded, "embedded");
+    cosine_ = builder.Publish(cosine, "cosine");
+    sine_ = builder.Publish(sine, "sine");
+  }
+
+  void Layers(const LayerGroup& group) {
+    const std::string name =
+        group.first_layer == 0 ? "layers" : "layers_from_" + std::to_string(group.first_layer);
+    SegmentBuilder builder = AddSegment(name);
+    ir::GraphSegment& segment = module_.segments.back();
+    segment.count = group.count;
+    segment.first_layer = group.first_layer;
+    segment.layer_step = group.period;
+    std::string x = builder.Unique("x");
+    segment.carries = {{x, hidden_}};
+    for (int i = 0; i < group.period; ++i) {
+      layer_ = i == 0 ? "{layer}" : "{layer+" + std::to_string(i) + "}";
+      x = Attention(builder, x, decoder_.layers[group.first_layer + i]);
+      x = Mlp(builder, x);
+    }
+    hidden_ = builder.Publish(x, "hidden");
+  }
+
+  void Head() {
+    SegmentBuilder builder = AddSegment("head");
+    const std::string normed =
+        Norm(builder, "final_norm", hidden_, Activations(decoder_.hidden_size),
+             decoder_.hidden_size, facts_.names.final_norm);
+    const std::string table =
+        decoder_.tied_head
+            ? "embedding_table"
+            : builder.Weight(
+                  "head_weight",
+                  {decoder_.dtype, {IntLit(decoder_.vocab_size), IntLit(decoder_.hidden_size)}},
+                  std::string(facts_.names.head) + ".weight");
+    // Rounding the sums to the storage dtype would only lose digits: they leave as they are.
+    ir::ValueType type = Activations(decoder_.vocab_size);
+    type.dtype = ir::DType::kF32;
+    const std::string scores = builder.Op("scores", type, ir::GraphLinear{normed, table, ""});
+    module_.outputs = {builder.Publish(scores, "logits")};
+  }
+
+  std::string Attention(SegmentBuilder& builder, const std::string& x, const LayerKind& kind) {
+    const WeightNames& names = facts_.names;
+    const int64_t query_features = decoder_.heads * decoder_.head_dim;
+    const std::string normed = Norm(builder, "attention_norm", x, Activations(decoder_.hidden_size),
+                                    decoder_.hidden_size, names.attention_norm);
+    std::string query = Project(builder, "query", normed, decoder_.heads, names.query);
+    std::string key = Project(builder, "key", normed, decoder_.key_value_heads, names.key);
+    std::string value = Project(builder, "value", normed, decoder_.key_value_heads, names.value);
+    if (facts_.query_key_norm) {
+      query = Norm(builder, "query_norm", query, Heads(decoder_.heads), decoder_.head_dim,
+                   names.query_norm);
+      key = Norm(builder, "key_norm", key, Heads(decoder_.key_value_heads), decoder_.head_dim,
+                 names.key_norm);
+    }
+    query =
+        builder.Op("rotated_query", Heads(decoder_.heads), ir::GraphRope{query, cosine_, sine_});
+    key = builder.Op("rotated_key", Heads(decoder_.key_value_heads),
+                     ir::GraphRope{key, cosine_, sine_});
+    if (HasCache()) {
+      key = Cache(builder, "key", key);
+      value = Cache(builder, "value", value);
+    }
+    const double scale = 1 / std::sqrt(static_cast<double>(decoder_.head_dim));
+    const std::string attended =
+        builder.Op("attended", Heads(decoder_.heads),
+                   ir::GraphAttention{query, key, value, scale, kind.window});
+    const std::string merged =
+        builder.Op("merged_heads", Activations(query_features), ir::GraphMergeHeads{attended});
+    const std::string output = Linear(builder, "attention_output", merged, query_features,
+                                      decoder_.hidden_size, names.output, decoder_.output_bias);
+    return builder.Op("attention_residual", Activations(decoder_.hidden_size),
+                      ir::GraphAdd{x, output});
+  }
+
+  std::string Mlp(SegmentBuilder& builder, const std::string& x) {
+    const WeightNames& names = facts_.names;
+    const int64_t hidden = decoder_.hidden_size, inner = decoder_.intermediate_size;
+    const std::string normed =
+        Norm(builder, "mlp_norm", x, Activations(hidden), hidden, names.mlp_norm);
+    const std::string gate =
+        Linear(builder, "gate", normed, hidden, inner, names.gate, decoder_.mlp_bias);
+    const std::string up =
+        Linear(builder, "up", normed, hidden, inner, names.up, decoder_.mlp_bias);
+    const std::string active = builder.Op("activated_gate", Activations(inner),
+                                          ir::GraphActivation{gate, decoder_.activation});
+    const std::string gated =
+        builder.Op("gated", Activations(inner), ir::GraphMultiply{active, up});
+    const std::string down =
+        Linear(builder, "down", gated, inner, hidden, names.down, decoder_.mlp_bias);
+    return builder.Op("mlp_residual", Activations(hidden), ir::GraphAdd{x, down});
+  }
+
+  // A linear layer whose features are then seen as heads.
+  std::string Project(SegmentBuilder& builder, const std::string& name, const std::string& x,
+                      int64_t heads, std::string_view weight) {
+    const std::string flat = Linear(builder, name, x, decoder_.hidden_size,
+                                    heads * decoder_.head_dim, weight, decoder_.qkv_bias);
+    return builder.Op(name + "_heads", Heads(heads),
+                      ir::GraphSplitHeads{flat, 0, heads, decoder_.head_dim});
+  }
+
+  std::string Linear(SegmentBuilder& builder, const std::string& name, const std::string& x,
+                     int64_t in, int64_t out, std::string_view weight_name, bool has_bias) {
+    const std::string weight =
+        builder.Weight(name + "_weight", {decoder_.dtype, {IntLit(out), IntLit(in)}},
+                       Layered(weight_name, ".weight"));
+    const std::string bias = has_bias
+                                 ? builder.Weight(name + "_bias", {decoder_.dtype, {IntLit(out)}},
+                                                  Layered(weight_name, ".bias"))
+                                 : "";
+    return builder.Op(name, Activations(out), ir::GraphLinear{x, weight, bias});
+  }
+
+  std::string Norm(SegmentBuilder& builder, const std::string& name, const std::string& x,
+                   ir::ValueType type, int64_t features, std::string_view weight_name) {
+    const std::string weight = builder.Weight(
+        name + "_weight", {decoder_.dtype, {IntLit(features)}}, Layered(weight_name, ".weight"));
+    return builder.Op(
+        name, std::move(type),
+        ir::GraphRmsNorm{x, weight, decoder_.norm_epsilon, facts_.norm_weight_offset});
+  }
+
+  std::string Cache(SegmentBuilder& builder, const std::string& name, const std::string& x) {
+    const Expr heads = IntLit(decoder_.key_value_heads), dim = IntLit(decoder_.head_dim);
+    const Expr capacity = IntLit(options_.past.max + options_.seq.max);
+    const std::string cache =
+        builder.Source(name + "_cache", ir::SourceDecl::Kind::kState,
+                       {decoder_.dtype, {MakeSymbol("batch"), capacity, heads, dim}},
+                       "layers." + layer_ + "." + name + "_cache");
+    const ir::ValueType type{
+        decoder_.dtype, {MakeSymbol("batch"), MakeSymbol("past") + MakeSymbol("seq"), heads, dim}};
+    return builder.Op(name + "s", type, ir::GraphCacheAppend{cache, x});
+  }
+
+  // A checkpoint name with the current layer's placeholder.
+  std::string Layered(std::string_view name, const std::string& suffix) const {
+    static constexpr std::string_view kPlaceholder = "{layer}";
+    std::string text = std::string(name) + suffix;
+    if (const size_t at = text.find(kPlaceholder); at != text.npos) {
+      text.replace(at, kPlaceholder.size(), layer_);
+    }
+    return text;
+  }
+
+  const DecoderConfig& decoder_;
+  const ArchitectureFacts& facts_;
+  const FrontendOptions& options_;
+  ir::GraphModule module_;
+  std::set<std::string> names_;
+  std::string layer_;  // "{layer}" or "{layer+1}": position in the period
+  std::string hidden_, cosine_, sine_;
+};
+
+}  // namespace
+
+ir::GraphModule BuildDecoder(const DecoderConfig& decoder, const FrontendOptions& options) {
+  return DecoderBuilder(decoder, options).Build();
+}
+
+}  // namespace hackc::frontend

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// The front end: a Hugging Face config.json and the shapes wanted become Graph IR.
+//
+//   FrontendOptions options;
+//   options.seq = {1, 2048};
+//   HACKC_ASSIGN_OR_RETURN(ir::GraphModule graph, BuildGraph(config_json, options));
+//
+// The graph takes input `input_ids` i32[batch, seq] and gives `logits` f32[batch, seq, vocab]. With
+// options.past.max > 0 each layer also keeps states "layers.N.key_cache" and "layers.N.value_cache",
+// [batch, past.max + seq.max, key/value heads, head_dim], and symbol `past` says how much of them is filled.
+//
+// Errors are INVALID_ARGUMENT and start with the path of the field: "config.hidden_size: expected ...".
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/graph.h"
+
+namespace hackc::frontend {
+
+// Inclusive bounds of a runtime symbol.
+struct SymbolRange {
+  int64_t min = 1;
+  int64_t max = 1;
+};
+
+struct FrontendOptions {
+  std::optional<ir::DType> dtype;  // storage; absent: the config's, else bfloat16
+  SymbolRange batch{1, 1};
+  SymbolRange seq{1, 2048};
+  SymbolRange past{0, 0};  // max 0: prefill only, no cache
+  int64_t layers = 0;      // only the first so many; 0: all
+};
+
+absl::StatusOr<ir::GraphModule> BuildGraph(const std::string& config_json,
+                                           const FrontendOptions& options);
+
+// "llama", "qwen2", ...
+std::vector<std::string> SupportedModelTypes();
+
+}  // namespace hackc::frontend
