@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/hackc.h"
+#include "client/runtime/runtime.h"
+#include "compiler/support/status_macros.h"
+
+struct hackc_program {
+  std::unique_ptr<hackc::client::Runtime> runtime;
+};
+
+struct hackc_graph {
+  std::unique_ptr<hackc::client::RuntimeGraph> graph;
+};
+
+namespace {
+
+using hackc::client::Call;
+using hackc::client::SymbolValues;
+using hackc::client::TensorInfo;
+
+thread_local std::string last_error;
+
+int Fail(int code, std::string message) {
+  last_error = std::move(message);
+  return code;
+}
+
+// Runs `body`, which returns a status; nothing it throws gets past.
+template <typename Body>
+int Guarded(Body body) noexcept {
+  try {
+    absl::Status status = body();
+    if (status.ok()) return HACKC_OK;
+    return Fail(static_cast<int>(status.code()),
+                absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message()));
+  } catch (const std::exception& error) {
+    try {
+      return Fail(HACKC_INTERNAL, absl::StrCat("INTERNAL: ", error.what()));
+    } catch (...) {
+      return HACKC_INTERNAL;
+    }
+  } catch (...) {
+    return HACKC_INTERNAL;
+  }
+}
+
+absl::Status Need(const void* pointer, const char* what) {
+  if (pointer != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(what, ": null pointer"));
+}
+
+absl::StatusOr<SymbolValues> Symbols(const hackc_symbol* symbols, size_t count) {
+  SymbolValues values;
+  if (count > 0) HACKC_RETURN_IF_ERROR(Need(symbols, "symbols"));
+  for (size_t i = 0; i < count; ++i) {
+    HACKC_RETURN_IF_ERROR(Need(symbols[i].name, "symbols[].name"));
+    if (!values.emplace(symbols[i].name, symbols[i].value).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("symbol ", symbols[i].name, " is given twice"));
+    }
+  }
+  return values;
+}
+
+absl::StatusOr<Call> MakeCall(const char* entry, const hackc_symbol* symbols, size_t symbol_count,
+                              const hackc_tensor* tensors, size_t tensor_count, void* workspace,
+                              uint64_t workspace_bytes) {
+  Call call;
+  HACKC_RETURN_IF_ERROR(Need(entry, "entry"));
+  call.entry = entry;
+  HACKC_ASSIGN_OR_RETURN(call.symbols, Symbols(symbols, symbol_count));
+  if (tensor_count > 0) HACKC_RETURN_IF_ERROR(Need(tensors, "tensors"));
+  for (size_t i = 0; i < tensor_count; ++i) {
+    HACKC_RETURN_IF_ERROR(Need(tensors[i].name, "tensors[].name"));
+    hackc::client::DeviceTensor tensor{reinterpret_cast<CUdeviceptr>(tensors[i].data),
+                                       static_cast<int64_t>(tensors[i].bytes)};
+    if (!call.tensors.emplace(tensors[i].name, tensor).second) {
+      return absl::InvalidArgumentError(absl::StrCat(tensors[i].name, " is given twice"));
+    }
+  }
+  call.workspace = {reinterpret_cast<CUdeviceptr>(workspace),
+                    static_cast<int64_t>(workspace_bytes)};
+  return call;
+}
+
+absl::Status Fill(const char* name, int kind, hackc::v1::DType dtype,
+                  const std::vector<int64_t>& shape, int64_t bytes, hackc_tensor_info* info) {
+  if (shape.size() > HACKC_MAX_RANK) {
+    return absl::OutOfRangeError(
+        absl::StrCat(name, ": rank ", shape.size(), " exceeds ", HACKC_MAX_RANK));
+  }
+  *info = {};
+  info->name = name;
+  info->kind = kind;
+  info->dtype = dtype;
+  info->rank = static_cast<int32_t>(shape.size());
+  for (size_t i = 0; i < shape.size(); ++i) info->shape[i] = shape[i];
+  info->bytes = bytes;
+  return absl::OkStatus();
+}
+
+absl::Status NoSuchIndex(const char* what, size_t index) {
+  return absl::OutOfRangeError(absl::StrCat("there is no ", what, " of index ", index));
+}
+
+}  // namespace
+
+extern "C" {
+
+int hackc_program_open(const char* directory, int device, hackc_program** program) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(directory, "directory"));
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    *program = nullptr;
+    HACKC_ASSIGN_OR_RETURN(hackc::client::ProgramFiles files,
+                           hackc::client::ReadProgramFolder(directory));
+    HACKC_ASSIGN_OR_RETURN(const hackc::client::CudaDriver* driver,
+                           hackc::client::LoadCudaDriver());
+    HACKC_ASSIGN_OR_RETURN(std::unique_ptr<hackc::client::Runtime> runtime,
+                           hackc::client::Runtime::Load(*driver, std::move(files), device));
+    *program = new hackc_program{std::move(runtime)};
+    return absl::OkStatus();
+  });
+}
+
+void hackc_program_close(hackc_program* program) {
+  Guarded([&] {
+    delete program;
+    return absl::OkStatus();
+  });
+}
+
+int hackc_weight_info(const hackc_program* program, size_t index, hackc_tensor_info* info) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    HACKC_RETURN_IF_ERROR(Need(info, "info"));
+    const auto& weights = program->runtime->weights();
+    if (index >= weights.size()) return NoSuchIndex("weight", index);
+    const hackc::client::WeightInfo& weight = weights[index];
+    return Fill(weight.name.c_str(), HACKC_KIND_WEIGHT, weight.dtype, weight.shape, weight.bytes,
+                info);
+  });
+}
+
+int hackc_symbol_info(const hackc_program* program, size_t index, hackc_symbol_range* range) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    HACKC_RETURN_IF_ERROR(Need(range, "range"));
+    const auto& symbols = program->runtime->program().symbols();
+    if (index >= static_cast<size_t>(symbols.size())) return NoSuchIndex("symbol", index);
+    const hackc::v1::Symbol& symbol = symbols[static_cast<int>(index)];
+    *range = {symbol.name().c_str(), symbol.min(), symbol.max()};
+    return absl::OkStatus();
+  });
+}
+
+int hackc_tensor_info_at(const hackc_program* program, const char* entry,
+                         const hackc_symbol* symbols, size_t symbol_count, size_t index,
+                         hackc_tensor_info* info) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    HACKC_RETURN_IF_ERROR(Need(entry, "entry"));
+    HACKC_RETURN_IF_ERROR(Need(info, "info"));
+    HACKC_ASSIGN_OR_RETURN(SymbolValues values, Symbols(symbols, symbol_count));
+    HACKC_ASSIGN_OR_RETURN(std::vector<TensorInfo> tensors,
+                           program->runtime->Tensors(entry, values));
+    if (index >= tensors.size()) return NoSuchIndex("tensor", index);
+    const TensorInfo& tensor = tensors[index];
+    // The name handed out has to live in the program.
+    for (const hackc::v1::Buffer& buffer : program->runtime->program().buffers()) {
+      if (buffer.name() != tensor.name || buffer.kind() != tensor.kind) continue;
+      return Fill(buffer.name().c_str(), tensor.kind, tensor.dtype, tensor.shape, tensor.bytes,
+                  info);
+    }
+    return NoSuchIndex("tensor", index);
+  });
+}
+
+int hackc_bind_weight(hackc_program* program, const char* name, const void* data, int dtype,
+                      int rank, const int64_t* shape, int is_device) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    HACKC_RETURN_IF_ERROR(Need(name, "name"));
+    if (rank < 0 || rank > HACKC_MAX_RANK) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank: ", rank, " is outside 0..", HACKC_MAX_RANK));
+    }
+    if (rank > 0) HACKC_RETURN_IF_ERROR(Need(shape, "shape"));
+    hackc::client::WeightTensor tensor;
+    tensor.data = data;
+    tensor.dtype = static_cast<hackc::v1::DType>(dtype);
+    tensor.shape.assign(shape, shape + rank);
+    tensor.on_device = is_device != 0;
+    return program->runtime->BindWeight(name, tensor);
+  });
+}
+
+int hackc_prepare(hackc_program* program, void* stream) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    return program->runtime->Prepare(static_cast<CUstream>(stream));
+  });
+}
+
+int hackc_workspace_bytes(const hackc_program* program, const char* entry,
+                          const hackc_symbol* symbols, size_t symbol_count, uint64_t* bytes) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    HACKC_RETURN_IF_ERROR(Need(entry, "entry"));
+    HACKC_RETURN_IF_ERROR(Need(bytes, "bytes"));
+    HACKC_ASSIGN_OR_RETURN(SymbolValues values, Symbols(symbols, symbol_count));
+    HACKC_ASSIGN_OR_RETURN(*bytes, program->runtime->WorkspaceBytes(entry, values));
+    return absl::OkStatus();
+  });
+}
+
+int hackc_run(hackc_program* program, const char* entry, const hackc_symbol* symbols,
+              size_t symbol_count, const hackc_tensor* tensors, size_t tensor_count,
+              void* workspace, uint64_t workspace_bytes, void* stream) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    HACKC_ASSIGN_OR_RETURN(Call call, MakeCall(entry, symbols, symbol_count, tensors, tensor_count,
+                                               workspace, workspace_bytes));
+    return program->runtime->Run(call, static_cast<CUstream>(stream));
+  });
+}
+
+int hackc_graph_capture(hackc_program* program, const char* entry, const hackc_symbol* symbols,
+                        size_t symbol_count, const hackc_tensor* tensors, size_t tensor_count,
+                        void* workspace, uint64_t workspace_bytes, hackc_graph** graph) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    HACKC_RETURN_IF_ERROR(Need(graph, "graph"));
+    *graph = nullptr;
+    HACKC_ASSIGN_OR_RETURN(Call call, MakeCall(entry, symbols, symbol_count, tensors, tensor_count,
+                                               workspace, workspace_bytes));
+    HACKC_ASSIGN_OR_RETURN(std::unique_ptr<hackc::client::RuntimeGraph> captured,
+                           program->runtime->Capture(call));
+    *graph = new hackc_graph{std::move(captured)};
+    return absl::OkStatus();
+  });
+}
+
+int hackc_graph_launch(hackc_graph* graph, void* stream) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(graph, "graph"));
+    return graph->graph->Launch(static_cast<CUstream>(stream));
+  });
+}
+
+void hackc_graph_destroy(hackc_graph* graph) {
+  Guarded([&] {
+    delete graph;
+    return absl::OkStatus();
+  });
+}
+
+const char* hackc_last_error(void) { return last_error.c_str(); }
+
+}  // extern "C"

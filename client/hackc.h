@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// Runs compiled models from C and from every language with a C interface (libhackc.so).
+//
+//   hackc_program* program;
+//   if (hackc_program_open("out", 0, &program) != HACKC_OK) fail(hackc_last_error());
+//   for (i = 0; hackc_weight_info(program, i, &info) == HACKC_OK; ++i)
+//     hackc_bind_weight(program, info.name, pointer, info.dtype, info.rank, info.shape, on_device);
+//   hackc_prepare(program, stream);
+//   hackc_symbol symbols[] = {{"batch", 1}, {"seq", 13}};
+//   hackc_workspace_bytes(program, "prefill", symbols, 2, &bytes);
+//   hackc_tensor tensors[] = {{"input_ids", ids, 0}, {"logits", logits, 0}};
+//   hackc_run(program, "prefill", symbols, 2, tensors, 2, workspace, bytes, stream);
+//
+// Every function returns HACKC_OK or an error code and never throws, exits or prints; hackc_last_error
+// has the reason, for the calling thread. Streams are CUstream (what cudaStream_t is); NULL is the default
+// stream. The device's primary context is used, as CUDA's runtime and PyTorch do. hackc_run and
+// hackc_graph_launch neither synchronise nor allocate GPU memory.
+// Thread safety: calls on different programs may run at once, calls on one program may not.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HACKC_API __attribute__((visibility("default")))
+#define HACKC_MAX_RANK 8
+
+// The numbers of google.rpc.Code.
+enum {
+  HACKC_OK = 0,
+  HACKC_INVALID_ARGUMENT = 3,
+  HACKC_NOT_FOUND = 5,
+  HACKC_RESOURCE_EXHAUSTED = 8,
+  HACKC_FAILED_PRECONDITION = 9,
+  HACKC_OUT_OF_RANGE = 11,
+  HACKC_INTERNAL = 13,
+  HACKC_DATA_LOSS = 15
+};
+
+// The numbers of hackc.v1.DType.
+enum {
+  HACKC_FLOAT32 = 1,
+  HACKC_BFLOAT16 = 2,
+  HACKC_FLOAT16 = 3,
+  HACKC_INT32 = 4,
+  HACKC_INT64 = 5,
+  HACKC_BOOL = 6,
+  HACKC_FLOAT64 = 7
+};
+
+// The numbers of hackc.v1.Buffer.Kind.
+enum { HACKC_KIND_INPUT = 0, HACKC_KIND_OUTPUT = 1, HACKC_KIND_WEIGHT = 2, HACKC_KIND_STATE = 6 };
+
+typedef struct hackc_program hackc_program;
+typedef struct hackc_graph hackc_graph;
+
+typedef struct {
+  const char* name;
+  int64_t value;
+} hackc_symbol;
+
+// A dense row-major tensor on the device; bytes of 0 is not checked.
+typedef struct {
+  const char* name;
+  void* data;
+  uint64_t bytes;
+} hackc_tensor;
+
+// `name` belongs to the program and lives as long as it.
+typedef struct {
+  const char* name;
+  int32_t kind;
+  int32_t dtype;
+  int32_t rank;
+  int64_t shape[HACKC_MAX_RANK];
+  uint64_t bytes;
+} hackc_tensor_info;
+
+typedef struct {
+  const char* name;
+  int64_t min;
+  int64_t max;
+} hackc_symbol_range;
+
+// Reads a folder written by `hackc-client submit --out` and loads it onto CUDA device `device`.
+HACKC_API int hackc_program_open(const char* directory, int device, hackc_program** program);
+HACKC_API void hackc_program_close(hackc_program* program);
+
+// HACKC_OUT_OF_RANGE when there is no weight, symbol or tensor of this index.
+HACKC_API int hackc_weight_info(const hackc_program* program, size_t index,
+                                hackc_tensor_info* info);
+HACKC_API int hackc_symbol_info(const hackc_program* program, size_t index,
+                                hackc_symbol_range* range);
+// Inputs, outputs and states of an entry point at these symbol values.
+HACKC_API int hackc_tensor_info_at(const hackc_program* program, const char* entry,
+                                   const hackc_symbol* symbols, size_t symbol_count, size_t index,
+                                   hackc_tensor_info* info);
+
+// A tensor on the device is used where it lies and must outlive the program; one in host memory is copied
+// before the call returns. HACKC_NOT_FOUND for a name that the program does not have.
+HACKC_API int hackc_bind_weight(hackc_program* program, const char* name, const void* data,
+                                int dtype, int rank, const int64_t* shape, int is_device);
+// Runs the program's one-time preparation of the weights and waits for it.
+HACKC_API int hackc_prepare(hackc_program* program, void* stream);
+
+HACKC_API int hackc_workspace_bytes(const hackc_program* program, const char* entry,
+                                    const hackc_symbol* symbols, size_t symbol_count,
+                                    uint64_t* bytes);
+// `workspace` is device memory aligned to 256 bytes. Returns once all is launched on `stream`.
+HACKC_API int hackc_run(hackc_program* program, const char* entry, const hackc_symbol* symbols,
+                        size_t symbol_count, const hackc_tensor* tensors, size_t tensor_count,
+                        void* workspace, uint64_t workspace_bytes, void* stream);
+
+// The same launches as a CUDA graph over the same addresses; it must be destroyed before the program.
+HACKC_API int hackc_graph_capture(hackc_program* program, const char* entry,
+                                  const hackc_symbol* symbols, size_t symbol_count,
+                                  const hackc_tensor* tensors, size_t tensor_count, void* workspace,
+                                  uint64_t workspace_bytes, hackc_graph** graph);
+HACKC_API int hackc_graph_launch(hackc_graph* graph, void* stream);
+HACKC_API void hackc_graph_destroy(hackc_graph* graph);
+
+// Reason of the calling thread's last failure; "" before any.
+HACKC_API const char* hackc_last_error(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// The launches of one step list at one set of symbol values, made ready once: repetitions unrolled, grids
+// evaluated, parameter blocks laid out. Launching it again costs one driver call for each kernel and, when
+// the caller's pointers changed, one store for each place where they occur.
+//
+//   HACKC_ASSIGN_OR_RETURN(LaunchList list, LaunchList::Build(driver, program, functions, tensors,
+//                                                             entry.steps(), {{"seq", 13}}, workspace_bytes));
+//   HACKC_RETURN_IF_ERROR(list.Launch(addresses, stream));
+//
+// Thread safety: none; one launch at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/runtime/cuda_driver.h"
+#include "client/runtime/dim_expr.h"
+#include "client/runtime/program_check.h"
+#include "client/runtime/weight_binding.h"
+
+namespace hackc::client {
+
+// What the caller brings at each run: an address for each INPUT, OUTPUT and STATE buffer, by buffer id (0
+// for all others), and the workspace's. All addresses of one run.
+struct CallerAddresses {
+  std::vector<CUdeviceptr> buffers;
+  CUdeviceptr workspace = 0;
+  bool operator==(const CallerAddresses&) const = default;
+};
+
+class LaunchList {
+ public:
+  // Refuses symbols outside the range that a kernel is proven for, formulas without a value, buffers that
+  // leave the workspace, and resident tensors that are unbound or misaligned.
+  static absl::StatusOr<LaunchList> Build(const CudaDriver& driver, const v1::Program& program,
+                                          const std::vector<CUfunction>& functions,
+                                          const ResidentTensors& tensors,
+                                          const google::protobuf::RepeatedPtrField<v1::Step>& steps,
+                                          const SymbolValues& symbols, int64_t workspace_bytes);
+  LaunchList(LaunchList&&) = default;
+  LaunchList& operator=(LaunchList&&) = default;
+
+  // INVALID_ARGUMENT for a misaligned address, before anything is launched.
+  absl::Status Launch(const CallerAddresses& addresses, CUstream stream);
+
+  size_t size() const { return records_.size(); }
+
+ private:
+  // Tensor maps need 64-byte alignment; blocks start at 128.
+  struct alignas(128) Chunk {
+    std::byte bytes[128];
+  };
+  struct Record {
+    CUfunction function = nullptr;
+    std::array<uint32_t, 3> grid{};
+    std::array<uint32_t, 3> block{};
+    std::array<uint32_t, 3> cluster{1, 1, 1};
+    uint32_t shared_bytes = 0;
+    size_t first_parameter = 0;  // in parameters_
+    uint32_t kernel = 0;
+    uint32_t iteration = 0;
+  };
+  // A place in the parameter blocks that holds an address of the caller, or a tensor map over one.
+  struct Patch {
+    size_t record;
+    const v1::Param* param;
+    size_t place;  // byte in the blocks
+    int buffer;    // -1: the workspace
+    int64_t offset;
+  };
+  LaunchList() = default;
+  absl::Status AddLaunch(const FlatLaunch& flat, CUfunction function,
+                         const ResidentTensors& tensors, int64_t workspace_bytes);
+  absl::Status AddArgument(const v1::BufferRef& ref, const v1::Param& param, size_t place,
+                           uint32_t iteration, const ResidentTensors& tensors,
+                           int64_t workspace_bytes);
+  absl::Status Apply(const CallerAddresses& addresses);
+  absl::Status SetPointer(const v1::Param& param, size_t place, CUdeviceptr address);
+  std::byte* Place(size_t place) { return reinterpret_cast<std::byte*>(blocks_.data()) + place; }
+  std::string Where(size_t record) const;
+
+  const CudaDriver* driver_ = nullptr;
+  const v1::Program* program_ = nullptr;
+  SymbolValues symbols_;
+  std::vector<Record> records_;
+  std::vector<Chunk> blocks_;
+  std::vector<void*> parameters_;  // kernelParams of all records, one after the other
+  std::vector<Patch> patches_;
+  CallerAddresses applied_;
+};
+
+}  // namespace hackc::client

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+#include "client/runtime/runtime.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/runtime/module_loader.h"
+#include "client/runtime/program_check.h"
+#include "compiler/support/status_macros.h"
+
+namespace hackc::client {
+namespace {
+
+// Launch lists kept for symbol values seen before; one of 300 launches takes some 100 KB.
+constexpr size_t kReadyLists = 16;
+
+std::string SomeNames(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 5;
+  size_t shown = std::min(names.size(), kShown);
+  return absl::StrCat(absl::StrJoin(names.begin(), names.begin() + shown, ", "),
+                      names.size() > kShown ? ", ..." : "");
+}
+
+// Buffers of an entry point that the caller binds, each once.
+std::vector<uint32_t> CallerBuffers(const v1::EntryPoint& entry) {
+  std::vector<uint32_t> ids(entry.inputs().begin(), entry.inputs().end());
+  for (uint32_t id : entry.outputs()) {
+    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+  }
+  return ids;
+}
+
+}  // namespace
+
+RuntimeGraph::~RuntimeGraph() {
+  ScopedContext scope(driver_, context_);
+  if (executable_ != nullptr) driver_.GraphExecDestroy(executable_);
+}
+
+absl::Status RuntimeGraph::Launch(CUstream stream) {
+  ScopedContext scope(driver_, context_);
+  HACKC_RETURN_IF_ERROR(scope.status());
+  return driver_.Check(driver_.GraphLaunch(executable_, stream), "cuGraphLaunch");
+}
+
+absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Load(const CudaDriver& driver, ProgramFiles files,
+                                                       int device) {
+  HACKC_RETURN_IF_ERROR(CheckProgram(files.program));
+  if (files.cubins.size() != static_cast<size_t>(files.program.kernels_size())) {
+    return absl::InvalidArgumentError(absl::StrCat("program has ", files.program.kernels_size(),
+                                                   " kernels, got ", files.cubins.size(),
+                                                   " cubins"));
+  }
+  std::unique_ptr<Runtime> runtime(new Runtime(driver, std::move(files)));
+  HACKC_RETURN_IF_ERROR(driver.Check(driver.DeviceGet(&runtime->device_, device),
+                                     absl::StrCat("cuDeviceGet of device ", device)));
+  HACKC_RETURN_IF_ERROR(
+      driver.Check(driver.PrimaryContextRetain(&runtime->context_, runtime->device_),
+                   "cuDevicePrimaryCtxRetain"));
+  ScopedContext scope(driver, runtime->context_);
+  HACKC_RETURN_IF_ERROR(scope.status());
+  HACKC_RETURN_IF_ERROR(CheckDevice(driver, runtime->program(), runtime->device_));
+  HACKC_RETURN_IF_ERROR(
+      LoadModules(driver, runtime->files_, &runtime->modules_, &runtime->functions_));
+  HACKC_ASSIGN_OR_RETURN(ResidentTensors tensors,
+                         ResidentTensors::Create(driver, &runtime->files_.program));
+  runtime->tensors_ = std::make_unique<ResidentTensors>(std::move(tensors));
+  // The driver has its own copy of the code.
+  runtime->files_.cubins.clear();
+  return runtime;
+}
+
+Runtime::~Runtime() {
+  if (context_ == nullptr) return;
+  {
+    ScopedContext scope(driver_, context_);
+    tensors_.reset();
+    for (CUmodule module : modules_) driver_.ModuleUnload(module);
+  }
+  driver_.PrimaryContextRelease(device_);
+}
+
+absl::Status Runtime::BindWeight(const std::string& name, const WeightTensor& tensor) {
+  if (prepared_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("weight ", name, ": bound after prepare, which has read the weights"));
+  }
+  ScopedContext scope(driver_, context_);
+  HACKC_RETURN_IF_ERROR(scope.status());
+  return tensors_->Bind(name, tensor);
+}
+
+absl::Status Runtime::Prepare(CUstream stream) {
+  if (prepared_) return absl::FailedPreconditionError("prepare: already done");
+  if (std::vector<std::string> missing = MissingWeights(); !missing.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("prepare: ", missing.size(), " weights are not bound: ", SomeNames(missing)));
+  }
+  ScopedContext scope(driver_, context_);
+  HACKC_RETURN_IF_ERROR(scope.status());
+  HACKC_RETURN_IF_ERROR(tensors_->AllocatePrepared(stream));
+  HACKC_ASSIGN_OR_RETURN(LaunchList launches,
+                         LaunchList::Build(driver_, program(), functions_, *tensors_,
+                                           program().prepare(), {}, /*workspace_bytes=*/0));
+  HACKC_RETURN_IF_ERROR(launches.Launch({}, stream));
+  HACKC_RETURN_IF_ERROR(
+      driver_.Check(driver_.StreamSynchronize(stream), "prepare: cuStreamSynchronize"));
+  tensors_->ReleaseUploadsUnusedBy(program().entry_points());
+  prepared_ = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const v1::EntryPoint*> Runtime::FindEntry(const std::string& name) const {
+  std::vector<std::string> known;
+  for (const v1::EntryPoint& entry : program().entry_points()) {
+    if (entry.name() == name) return &entry;
+    known.push_back(entry.name());
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "entry point '", name, "' does not exist; the program has ", absl::StrJoin(known, ", ")));
+}
+
+absl::Status Runtime::CheckSymbols(const SymbolValues& symbols) const {
+  for (const v1::Symbol& symbol : program().symbols()) {
+    auto found = symbols.find(symbol.name());
+    if (found == symbols.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("symbol ", symbol.name(), " has no value"));
+    }
+    if (found->second < symbol.min() || found->second > symbol.max()) {
+      return absl::InvalidArgumentError(absl::StrCat("symbol ", symbol.name(), " = ", found->second,
+                                                     ", the program is compiled for ", symbol.min(),
+                                                     "..", symbol.max()));
+    }
+  }
+  if (symbols.size() == static_cast<size_t>(program().symbols_size())) return absl::OkStatus();
+  std::vector<std::string> known;
+  for (const v1::Symbol& symbol : program().symbols()) known.push_back(symbol.name());
+  return absl::InvalidArgumentError(absl::StrCat(
+      "got a value for an unknown symbol; the program has ", absl::StrJoin(known, ", ")));
+}
+
+absl::StatusOr<int64_t> Runtime::WorkspaceBytes(const std::string& entry,
+                                                const SymbolValues& symbols) const {
+  HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* found, FindEntry(entry));
+  HACKC_RETURN_IF_ERROR(CheckSymbols(symbols));
+  HACKC_ASSIGN_OR_RETURN(int64_t bytes, Evaluate(found->workspace_bytes(), symbols));
+  if (bytes < 0) return absl::OutOfRangeError("workspace: negative size");
+  return bytes;
+}
+
+absl::StatusOr<std::vector<TensorInfo>> Runtime::Tensors(const std::string& entry,
+                                                         const SymbolValues& symbols) const {
+  HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* found, FindEntry(entry));
+  HACKC_RETURN_IF_ERROR(CheckSymbols(symbols));
+  std::vector<TensorInfo> infos;
+  for (uint32_t id : CallerBuffers(*found)) {
+    const v1::Buffer& buffer = program().buffers(id);
+    TensorInfo info{buffer.name(), buffer.kind(), buffer.dtype(), {}, 0};
+    HACKC_ASSIGN_OR_RETURN(info.shape, EvaluateShape(buffer, symbols));
+    HACKC_ASSIGN_OR_RETURN(info.bytes, EvaluateBytes(buffer, symbols));
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+absl::StatusOr<CallerAddresses> Runtime::Addresses(const v1::EntryPoint& entry,
+                                                   const Call& call) const {
+  CallerAddresses addresses;
+  addresses.buffers.assign(program().buffers_size(), 0);
+  std::vector<uint32_t> ids = CallerBuffers(entry);
+  for (uint32_t id : ids) {
+    const v1::Buffer& buffer = program().buffers(id);
+    auto found = call.tensors.find(buffer.name());
+    if (found == call.tensors.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(buffer.name(), ": not given"));
+    }
+    HACKC_ASSIGN_OR_RETURN(int64_t bytes, EvaluateBytes(buffer, call.symbols));
+    if (found->second.bytes != 0 && found->second.bytes != bytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(buffer.name(), ": expected ", bytes, " bytes, got ", found->second.bytes));
+    }
+    addresses.buffers[id] = found->second.address;
+  }
+  if (call.tensors.size() != ids.size()) {
+    for (const auto& [name, tensor] : call.tensors) {
+      bool known = std::any_of(ids.begin(), ids.end(), [&name = name, this](uint32_t id) {
+        return program().buffers(id).name() == name;
+      });
+      if (!known) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(name, ": ", entry.name(), " has no tensor of this name"));
+      }
+    }
+  }
+  HACKC_ASSIGN_OR_RETURN(int64_t workspace, WorkspaceBytes(entry.name(), call.symbols));
+  if (call.workspace.bytes < workspace || call.workspace.address % 256 != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("workspace: expected at least ", workspace, " bytes aligned to 256, got ",
+                     call.workspace.bytes, " at address ", absl::Hex(call.workspace.address)));
+  }
+  addresses.workspace = call.workspace.address;
+  return addresses;
+}
+
+absl::StatusOr<LaunchList*> Runtime::Launches(const v1::EntryPoint& entry,
+                                              const SymbolValues& symbols) {
+  auto found = std::find_if(ready_.begin(), ready_.end(), [&](const Ready& ready) {
+    return ready.entry == entry.name() && ready.symbols == symbols;
+  });
+  if (found != ready_.end()) {
+    ready_.splice(ready_.begin(), ready_, found);
+    return &ready_.front().launches;
+  }
+  HACKC_ASSIGN_OR_RETURN(int64_t workspace, WorkspaceBytes(entry.name(), symbols));
+  HACKC_ASSIGN_OR_RETURN(LaunchList launches,
+                         LaunchList::Build(driver_, program(), functions_, *tensors_, entry.steps(),
+                                           symbols, workspace));
+  ready_.push_front({entry.name(), symbols, std::move(launches)});
+  if (ready_.size() > kReadyLists) ready_.pop_back();
+  return &ready_.front().launches;
+}
+
+absl::Status Runtime::Run(const Call& call, CUstream stream) {
+  HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* entry, FindEntry(call.entry));
+  if (!prepared_) return absl::FailedPreconditionError("run: call prepare first");
+  HACKC_RETURN_IF_ERROR(CheckSymbols(call.symbols));
+  HACKC_ASSIGN_OR_RETURN(CallerAddresses addresses, Addresses(*entry, call));
+  HACKC_ASSIGN_OR_RETURN(LaunchList * launches, Launches(*entry, call.symbols));
+  ScopedContext scope(driver_, context_);
+  HACKC_RETURN_IF_ERROR(scope.status());
+  return launches->Launch(addresses, stream);
+}
+
+absl::StatusOr<std::unique_ptr<RuntimeGraph>> Runtime::Capture(const Call& call) {
+  ScopedContext scope(driver_, context_);
+  HACKC_RETURN_IF_ERROR(scope.status());
+  CUstream stream = nullptr;
+  HACKC_RETURN_IF_ERROR(
+      driver_.Check(driver_.StreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate"));
+  std::unique_ptr<RuntimeGraph> captured(new RuntimeGraph(driver_, context_));
+  CUgraph graph = nullptr;
+  // Thread-local: another thread's allocation must not break this capture.
+  absl::Status status =
+      driver_.Check(driver_.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                    "cuStreamBeginCapture");
+  if (status.ok()) {
+    status = Run(call, stream);
+    absl::Status ended =
+        driver_.Check(driver_.StreamEndCapture(stream, &graph), "cuStreamEndCapture");
+    if (status.ok()) status = ended;
+  }
+  if (status.ok()) {
+    status = driver_.Check(driver_.GraphInstantiate(&captured->executable_, graph, 0),
+                           "cuGraphInstantiate");
+  }
+  if (graph != nullptr) driver_.GraphDestroy(graph);
+  driver_.StreamDestroy(stream);
+  HACKC_RETURN_IF_ERROR(status);
+  return captured;
+}
+
+}  // namespace hackc::client

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// Loads a compiled Program onto a GPU and runs its entry points through the CUDA driver: modules, weights,
+// the one-time preparation, the workspace plan, launches on the caller's stream.
+//
+//   HACKC_ASSIGN_OR_RETURN(const CudaDriver* driver, LoadCudaDriver());
+//   HACKC_ASSIGN_OR_RETURN(ProgramFiles files, ReadProgramFolder("out"));
+//   HACKC_ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime, Runtime::Load(*driver, std::move(files), 0));
+//   for (const WeightInfo& weight : runtime->weights()) runtime->BindWeight(weight.name, ...);
+//   HACKC_RETURN_IF_ERROR(runtime->Prepare(stream));
+//   HACKC_ASSIGN_OR_RETURN(int64_t bytes, runtime->WorkspaceBytes("prefill", {{"batch", 1}, {"seq", 13}}));
+//   HACKC_RETURN_IF_ERROR(runtime->Run(call, stream));   // returns once all is launched
+//
+// Runs never allocate GPU memory and never synchronise; Prepare does both. Uses the device's primary
+// context, as PyTorch does, and leaves the calling thread's current context as it was.
+// Thread safety: none; one call at a time on one object. Runs of one object on two streams at once need
+// two workspaces.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/runtime/cuda_driver.h"
+#include "client/runtime/launch_list.h"
+#include "client/runtime/program_files.h"
+#include "client/runtime/weight_binding.h"
+
+namespace hackc::client {
+
+// A tensor on the device. `bytes` of 0 means unknown; else it must be exactly what the shape needs.
+struct DeviceTensor {
+  CUdeviceptr address = 0;
+  int64_t bytes = 0;
+};
+
+struct Call {
+  std::string entry;     // "prefill"
+  SymbolValues symbols;  // one value for each symbol of the program
+  // Every input, output and state of the entry point, by name.
+  std::map<std::string, DeviceTensor> tensors;
+  DeviceTensor workspace;  // 256-byte aligned, at least WorkspaceBytes; its bytes must be known
+};
+
+// An input, output or state at given symbol values.
+struct TensorInfo {
+  std::string name;
+  v1::Buffer::Kind kind = v1::Buffer::INPUT;
+  v1::DType dtype = v1::DTYPE_UNSPECIFIED;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;
+};
+
+class Runtime;
+
+// A captured run: replaying it costs one driver call and reads and writes the addresses of the capture.
+// Must not outlive its runtime.
+class RuntimeGraph {
+ public:
+  ~RuntimeGraph();
+  absl::Status Launch(CUstream stream);
+
+ private:
+  friend class Runtime;
+  RuntimeGraph(const CudaDriver& driver, CUcontext context) : driver_(driver), context_(context) {}
+  const CudaDriver& driver_;
+  CUcontext context_;
+  CUgraphExec executable_ = nullptr;
+};
+
+class Runtime {
+ public:
+  // Checks the program's form and that its arch runs on the device, loads every cubin and compares its
+  // parameters with the contract. FAILED_PRECONDITION when the device does not fit.
+  static absl::StatusOr<std::unique_ptr<Runtime>> Load(const CudaDriver& driver, ProgramFiles files,
+                                                       int device);
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  const v1::Program& program() const { return files_.program; }
+  const std::vector<WeightInfo>& weights() const { return tensors_->weights(); }
+
+  absl::Status BindWeight(const std::string& name, const WeightTensor& tensor);
+  std::vector<std::string> MissingWeights() const { return tensors_->MissingWeights(); }
+
+  // Once, after all weights are bound. Waits for the stream.
+  absl::Status Prepare(CUstream stream);
+
+  absl::StatusOr<int64_t> WorkspaceBytes(const std::string& entry,
+                                         const SymbolValues& symbols) const;
+  absl::StatusOr<std::vector<TensorInfo>> Tensors(const std::string& entry,
+                                                  const SymbolValues& symbols) const;
+
+  absl::Status Run(const Call& call, CUstream stream);
+  absl::StatusOr<std::unique_ptr<RuntimeGraph>> Capture(const Call& call);
+
+ private:
+  Runtime(const CudaDriver& driver, ProgramFiles files)
+      : driver_(driver), files_(std::move(files)) {}
+  absl::StatusOr<const v1::EntryPoint*> FindEntry(const std::string& name) const;
+  absl::Status CheckSymbols(const SymbolValues& symbols) const;
+  absl::StatusOr<CallerAddresses> Addresses(const v1::EntryPoint& entry, const Call& call) const;
+  absl::StatusOr<LaunchList*> Launches(const v1::EntryPoint& entry, const SymbolValues& symbols);
+
+  const CudaDriver& driver_;
+  ProgramFiles files_;
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+  std::vector<CUmodule> modules_;
+  std::vector<CUfunction> functions_;  // by kernel
+  std::unique_ptr<ResidentTensors> tensors_;
+  bool prepared_ = false;
+  struct Ready {
+    std::string entry;
+    SymbolValues symbols;
+    LaunchList launches;
+  };
+  std::list<Ready> ready_;  // newest first
+};
+
+}  // namespace hackc::client
