@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/codegen/cuda_emitter.h"
+
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/cuda_expr.h"
+#include "compiler/ir/shared_layout.h"
+#include "compiler/support/internal_error.h"
+
+namespace hackc::codegen {
+namespace {
+
+using ir::As;
+using ir::Expr;
+
+class Emitter {
+ public:
+  explicit Emitter(const ir::KernelFn& kernel)
+      : kernel_(kernel), layout_(ir::LayoutShared(kernel.fn.body)), exprs_(kernel.fn.symbols) {}
+
+  std::string Run(const std::string& entry) {
+    for (const ir::BufferDecl& buffer : kernel_.fn.buffers) exprs_.DeclareGlobal(buffer);
+    std::string parameters = Parameters();
+    SetBuiltinRanges();
+    indent_ = 1;
+    EmitBlock(kernel_.fn.body);
+    return absl::StrCat(exprs_.prelude().Text(), Comment(), "extern \"C\" __global__ void ",
+                        Attributes(), "\n", entry, "(", parameters, ") {\n", Opening(), body_,
+                        "}\n");
+  }
+
+ private:
+  // ---- the function around the body -----------------------------------------------------------------
+  std::string Parameters() {
+    std::string text;
+    auto add = [&](std::string parameter) {
+      absl::StrAppend(&text, text.empty() ? "\n    " : ",\n    ", parameter);
+    };
+    for (const ir::BufferDecl& buffer : kernel_.fn.buffers) {
+      add(absl::StrCat(buffer.access == ir::Access::kRead ? "const " : "",
+                       exprs_.Type(buffer.dtype), "* __restrict__ ",
+                       exprs_.names().Get(Names::Kind::kBuffer, buffer.name)));
+    }
+    for (const ir::SymbolDecl& symbol : kernel_.fn.symbols) {
+      add("int " + exprs_.names().Get(Names::Kind::kSymbol, symbol.name));
+    }
+    return text;
+  }
+
+  void SetBuiltinRanges() {
+    exprs_.ranges().SetBuiltin(ir::BuiltinKind::kThread, {0, kernel_.threads - 1});
+    constexpr std::array kBlocks = {ir::BuiltinKind::kBlockX, ir::BuiltinKind::kBlockY,
+                                    ir::BuiltinKind::kBlockZ};
+    HACKC_CHECK(kernel_.grid.size() == kBlocks.size()) << kernel_.fn.name;
+    for (size_t i = 0; i < kBlocks.size(); ++i) {
+      exprs_.ranges().SetBuiltin(kBlocks[i],
+                                 {0, ir::Bounds(kernel_.grid[i], exprs_.ranges()).max - 1});
+    }
+  }
+
+  std::string Comment() const {
+    std::string text = absl::StrCat(kernel_.fn.name, ": ", kernel_.fn.computes);
+    for (char& c : text) {
+      if (c == '\\' || static_cast<unsigned char>(c) < ' ')
+        c = ' ';  // would end or continue the comment
+    }
+    return absl::StrCat("\n// ", text, "\n");
+  }
+
+  std::string Attributes() const {
+    std::string text =
+        absl::StrCat("__launch_bounds__(", kernel_.threads, ", ", kernel_.min_blocks_per_sm, ")");
+    if (kernel_.cluster > 1)
+      absl::StrAppend(&text, " __cluster_dims__(", kernel_.cluster, ", 1, 1)");
+    return text;
+  }
+
+  // Declarations that the body turned out to need.
+  std::string Opening() {
+    std::string text;
+    for (ir::BuiltinKind kind : exprs_.builtins()) {
+      static constexpr const char* kSources[] = {"threadIdx.x", "blockIdx.x", "blockIdx.y",
+                                                 "blockIdx.z"};
+      absl::StrAppend(&text, "  const int ", exprs_.Print(ir::MakeBuiltin(kind)), " = ",
+                      kSources[static_cast<size_t>(kind)], ";\n");
+    }
+    if (!layout_.slots.empty()) {
+      absl::StrAppend(&text, "  extern __shared__ __align__(", layout_.alignment,
+                      ") unsigned char hackc_shared[];  // ", layout_.total_bytes, " bytes\n");
+    }
+    return text;
+  }
+
+  // ---- statements -----------------------------------------------------------------------------------
+  template <typename... Parts>
+  void Line(const Parts&... parts) {
+    body_.append(static_cast<size_t>(indent_) * 2, ' ');
+    absl::StrAppend(&body_, parts..., "\n");
+  }
+
+  void EmitBlock(const ir::Block& block) {
+    for (const ir::Stmt& statement : block) {
+      std::visit([&](const auto& node) { Emit(node); }, statement->node);
+    }
+  }
+
+  void Nest(const ir::Block& block) {
+    ++indent_;
+    EmitBlock(block);
+    --indent_;
+    Line("}");
+  }
+
+  // "if (guard) ", or nothing.
+  std::string Guard(const Expr& guard) {
+    return guard ? absl::StrCat("if (", exprs_.Print(guard), ") ") : std::string();
+  }
+
+  void Emit(const ir::For& loop) {
+    HACKC_CHECK(loop.kind == ir::LoopKind::kSerial || loop.kind == ir::LoopKind::kUnroll)
+        << "for %" << loop.axis << " has kind " << static_cast<int>(loop.kind);
+    const std::string name = exprs_.names().Get(Names::Kind::kVar, loop.axis);
+    std::string extent = exprs_.Print(loop.extent);
+    exprs_.ranges().SetAxis(loop.axis, loop.extent);
+    if (loop.kind == ir::LoopKind::kUnroll) Line("#pragma unroll");
+    Line("for (int ", name, " = 0; ", name, " < ", extent, "; ++", name, ") {");
+    Nest(loop.body);
+  }
+
+  void Emit(const ir::Let& let) {
+    std::string value = exprs_.Print(let.value);
+    if (!ir::IsFloat(let.value->dtype)) {
+      exprs_.ranges().SetVar(let.name, ir::Bounds(let.value, exprs_.ranges()));
+    }
+    Line("const ", exprs_.Type(let.value->dtype), " ",
+         exprs_.names().Get(Names::Kind::kVar, let.name), " = ", value, ";");
+  }
+
+  void Emit(const ir::If& branch) {
+    Line("if (", exprs_.Print(branch.condition), ") {");
+    Nest(branch.then);
+  }
+
+  void Emit(const ir::Alloc& alloc) {
+    exprs_.DeclareAlloc(alloc);
+    const std::string& name = exprs_.names().Get(Names::Kind::kBuffer, alloc.name);
+    std::string type = exprs_.Type(alloc.dtype);
+    if (alloc.space == ir::MemorySpace::kShared) {
+      int64_t offset = layout_.Find(alloc.name)->offset;
+      Line(type, "* const ", name, " = (", type, "*)(hackc_shared + ", offset, ");");
+    } else if (alloc.extents.empty()) {
+      Line(type, " ", name, ";");
+    } else {
+      // Vectors of up to 16 bytes move in and out of register arrays.
+      Line("alignas(16) ", type, " ", name, "[", ir::ElementCount(alloc), "];");
+    }
+  }
+
+  void Emit(const ir::Store& store) {
+    HACKC_CHECK(store.engine == ir::CopyEngine::kRegisters)
+        << "store @" << store.buffer << " by cp.async";
+    HACKC_CHECK(store.value->dtype == exprs_.TypeOf(store.buffer))
+        << "store @" << store.buffer << " = " << ir::Print(store.value);
+    Line(Guard(store.guard), exprs_.Element(store.buffer, store.indices), " = ",
+         exprs_.Print(store.value), ";");
+  }
+
+  static const char* VectorType(int64_t bytes) {
+    switch (bytes) {
+      case 16:
+        return "uint4";
+      case 8:
+        return "uint2";
+      case 4:
+        return "unsigned";
+      case 2:
+        return "unsigned short";
+      case 1:
+        return "unsigned char";
+    }
+    HACKC_FAIL() << "no vector of " << bytes << " bytes";
+    return "";
+  }
+
+  void Emit(const ir::VectorLoad& load) {
+    const int bytes = load.width * ir::SizeOf(load.dtype);
+    const std::string type = VectorType(bytes);
+    std::string value =
+        absl::StrCat("*(const ", type, "*)", exprs_.Address(load.source, load.indices));
+    if (load.guard) {
+      std::string zero = bytes > 4 ? type + "{}" : "0";
+      value = absl::StrCat("(", exprs_.Print(load.guard), ") ? ", value, " : ", zero);
+    }
+    Line("*(", type, "*)", exprs_.Address(load.target, {load.target_index}), " = ", value, ";");
+  }
+
+  void Emit(const ir::VectorStore& store) {
+    const char* type = VectorType(store.width * ir::SizeOf(exprs_.TypeOf(store.target)));
+    Line(Guard(store.guard), "*(", type, "*)", exprs_.Address(store.target, store.indices),
+         " = *(const ", type, "*)", exprs_.Address(store.source, {store.source_index}), ";");
+  }
+
+  void Emit(const ir::Barrier&) { Line("__syncthreads();"); }
+
+  void Emit(const ir::AsyncCopy& copy) {
+    HACKC_CHECK(copy.bytes == 4 || copy.bytes == 8 || copy.bytes == 16) << copy.bytes << " bytes";
+    std::string guard = copy.guard ? absl::StrCat(", ", exprs_.Print(copy.guard)) : std::string();
+    Line(exprs_.prelude().Use("copy_async"), "<", copy.bytes, ">(",
+         exprs_.Address(copy.target, copy.target_indices), ", ",
+         exprs_.Address(copy.source, copy.source_indices), guard, ");");
+  }
+
+  void Emit(const ir::AsyncCommit&) { Line(exprs_.prelude().Use("copy_async_commit"), "();"); }
+  void Emit(const ir::AsyncWait& wait) {
+    Line(exprs_.prelude().Use("copy_async_wait"), "<", wait.pending, ">();");
+  }
+
+  void Emit(const ir::LoadMatrix& load) {
+    std::string function =
+        absl::StrCat("load_matrix_x", load.count, load.transposed ? "_transposed" : "");
+    Line(exprs_.prelude().Use(function), "(", exprs_.Address(load.target, {load.target_index}),
+         ", ", exprs_.Address(load.source, load.indices), ");");
+  }
+
+  void Emit(const ir::Mma& mma) {
+    bool sixteen = mma.shape == ir::MmaShape::kM16N8K16;
+    HACKC_CHECK(sixteen == (mma.dtype == ir::DType::kBF16 || mma.dtype == ir::DType::kF16))
+        << "mma of " << ir::Name(mma.dtype);
+    std::string_view function = !sixteen                        ? "mma_m16n8k8_tf32"
+                                : mma.dtype == ir::DType::kBF16 ? "mma_m16n8k16_bf16"
+                                                                : "mma_m16n8k16_f16";
+    Line(exprs_.prelude().Use(function), "(",
+         exprs_.Address(mma.accumulator, {mma.accumulator_index}), ", ",
+         exprs_.Address(mma.a, {mma.a_index}), ", ", exprs_.Address(mma.b, {mma.b_index}), ");");
+  }
+
+  void Emit(const ir::Accumulator& n) { Refuse("accumulator %" + n.name); }
+  void Emit(const ir::Accumulate& n) { Refuse("accumulate into %" + n.name); }
+  void Emit(const ir::Combine& n) { Refuse("combine %" + n.name); }
+  void Refuse(const std::string& what) {
+    HACKC_FAIL() << what << " in " << kernel_.fn.name << " is no Kernel IR";
+  }
+
+  const ir::KernelFn& kernel_;
+  ir::SharedLayout layout_;
+  CudaExprs exprs_;
+  std::string body_;
+  int indent_ = 0;
+};
+
+}  // namespace
+
+ir::CudaFn EmitCuda(const ir::KernelFn& kernel) {
+  std::string entry = "hackc_" + Sanitize(kernel.fn.name);
+  std::string text = Emitter(kernel).Run(entry);
+  return {kernel.fn.name, entry, std::move(text)};
+}
+
+}  // namespace hackc::codegen

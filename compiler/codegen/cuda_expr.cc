@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/codegen/cuda_expr.h"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/shared_layout.h"
+#include "compiler/support/internal_error.h"
+
+namespace hackc::codegen {
+namespace {
+
+using ir::As;
+using ir::BinaryOp;
+using ir::DType;
+using ir::Expr;
+using ir::UnaryOp;
+
+// How tightly C++ binds; an expression that binds less than its place asks for gets parentheses.
+constexpr int kTernary = 10;
+constexpr int kUnary = 90;
+constexpr int kPrimary = 100;
+
+struct Infix {
+  const char* text;
+  int precedence;
+};
+
+Infix InfixOf(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::kAdd:
+      return {"+", 70};
+    case BinaryOp::kSub:
+      return {"-", 70};
+    case BinaryOp::kMul:
+      return {"*", 80};
+    case BinaryOp::kDiv:
+    case BinaryOp::kFloorDiv:
+      return {"/", 80};
+    case BinaryOp::kMod:
+      return {"%", 80};
+    case BinaryOp::kLt:
+      return {"<", 50};
+    case BinaryOp::kLe:
+      return {"<=", 50};
+    case BinaryOp::kEq:
+      return {"==", 45};
+    case BinaryOp::kNe:
+      return {"!=", 45};
+    case BinaryOp::kAnd:
+      return {"&&", 30};
+    case BinaryOp::kOr:
+      return {"||", 25};
+    case BinaryOp::kBitAnd:
+      return {"&", 40};
+    case BinaryOp::kBitXor:
+      return {"^", 38};
+    case BinaryOp::kShl:
+      return {"<<", 60};
+    case BinaryOp::kShr:
+      return {">>", 60};
+    case BinaryOp::kMin:
+    case BinaryOp::kMax:
+    case BinaryOp::kPow:
+      break;
+  }
+  HACKC_FAIL() << "operator " << static_cast<int>(op) << " is a call";
+  return {};
+}
+
+bool IsStorageOnly(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; }
+
+template <typename Float>
+std::string Shortest(Float value) {
+  char buffer[40];
+  std::string text(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+}  // namespace
+
+CudaExprs::CudaExprs(const std::vector<ir::SymbolDecl>& symbols) : ranges_(symbols) {}
+
+void CudaExprs::DeclareGlobal(const ir::BufferDecl& buffer) {
+  BufferInfo info{buffer.dtype, {}, false};
+  Expr elements = ir::IntLit(1, DType::kI64);
+  for (const Expr& extent : buffer.shape) elements = elements * ir::MakeCast(DType::kI64, extent);
+  ir::Range range = ir::Bounds(elements * ir::SizeOf(buffer.dtype), ranges_);
+  info.wide = range.max > std::numeric_limits<int32_t>::max();
+  DType dtype = info.wide ? DType::kI64 : DType::kI32;
+  info.strides.assign(buffer.shape.size(), ir::IntLit(1, dtype));
+  for (size_t i = buffer.shape.size(); i-- > 1;) {
+    info.strides[i - 1] = info.strides[i] * ir::MakeCast(dtype, buffer.shape[i]);
+  }
+  names_.Get(Names::Kind::kBuffer, buffer.name);
+  buffers_[buffer.name] = std::move(info);
+}
+
+void CudaExprs::DeclareAlloc(const ir::Alloc& alloc) {
+  BufferInfo info{alloc.dtype, {}, false};
+  for (int64_t stride : ir::Strides(alloc)) info.strides.push_back(ir::IntLit(stride));
+  names_.Get(Names::Kind::kBuffer, alloc.name);
+  buffers_[alloc.name] = std::move(info);
+}
+
+std::string CudaExprs::Type(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return "double";
+    case DType::kF32:
+      return "float";
+    case DType::kBF16:
+      return prelude_.Use("bf16");
+    case DType::kF16:
+      return prelude_.Use("f16");
+    case DType::kI64:
+      return "long long";
+    case DType::kI32:
+      return "int";
+    case DType::kBool:
+      return "bool";
+  }
+  HACKC_FAIL() << "dtype " << static_cast<int>(dtype);
+  return {};
+}
+
+const CudaExprs::BufferInfo& CudaExprs::Info(const std::string& buffer) const {
+  auto it = buffers_.find(buffer);
+  HACKC_CHECK(it != buffers_.end()) << "@" << buffer << " is not declared";
+  return it->second;
+}
+
+DType CudaExprs::TypeOf(const std::string& buffer) const { return Info(buffer).dtype; }
+
+std::string CudaExprs::Element(const std::string& buffer, const std::vector<Expr>& indices) {
+  const BufferInfo& info = Info(buffer);
+  HACKC_CHECK(indices.size() == info.strides.size())
+      << "@" << buffer << ": " << indices.size() << " indices, rank " << info.strides.size();
+  const std::string& name = names_.Get(Names::Kind::kBuffer, buffer);
+  if (indices.empty()) return name;
+  DType dtype = info.wide ? DType::kI64 : DType::kI32;
+  Expr offset = ir::IntLit(0, dtype);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    offset = offset + ir::MakeCast(dtype, indices[i]) * info.strides[i];
+  }
+  return absl::StrCat(name, "[", Print(offset), "]");
+}
+
+std::string CudaExprs::Address(const std::string& buffer, const std::vector<Expr>& indices) {
+  return "&" + Element(buffer, indices);
+}
+
+std::string CudaExprs::PrintAbove(const Expr& e, int precedence) {
+  int own = kPrimary;
+  std::string text = PrintNode(e, own);
+  return own < precedence ? absl::StrCat("(", text, ")") : text;
+}
+
+std::string CudaExprs::PrintNode(const Expr& e, int& precedence) {
+  precedence = kPrimary;
+  if (const auto* n = As<ir::IntLiteral>(e)) {
+    if (n->dtype == DType::kBool) return n->value ? "true" : "false";
+    if (n->value < 0) precedence = kUnary;
+    bool fits = n->value > std::numeric_limits<int32_t>::min() &&
+                n->value <= std::numeric_limits<int32_t>::max();
+    HACKC_CHECK(fits || n->dtype == DType::kI64) << n->value << " is no int";
+    return absl::StrCat(n->value, n->dtype == DType::kI64 ? "LL" : "");
+  }
+  if (const auto* n = As<ir::FloatLiteral>(e)) {
+    if (std::signbit(n->value)) precedence = kUnary;
+    return PrintFloat(n->value, n->dtype);
+  }
+  if (const auto* n = As<ir::Var>(e)) return names_.Get(Names::Kind::kVar, n->name);
+  if (const auto* n = As<ir::Symbol>(e)) return names_.Get(Names::Kind::kSymbol, n->name);
+  if (const auto* n = As<ir::Builtin>(e)) {
+    static constexpr const char* kNames[] = {"thread", "block_x", "block_y", "block_z"};
+    builtins_.insert(n->kind);
+    return names_.Get(Names::Kind::kBuiltin, kNames[static_cast<size_t>(n->kind)]);
+  }
+  if (const auto* n = As<ir::Unary>(e)) return PrintUnary(*n, e->dtype, precedence);
+  if (const auto* n = As<ir::Binary>(e)) return PrintBinary(*n, precedence);
+  if (const auto* n = As<ir::Cast>(e)) return PrintCast(*n, precedence);
+  if (const auto* n = As<ir::Shuffle>(e)) return PrintShuffle(*n, e->dtype);
+  if (const auto* n = As<ir::Select>(e)) {
+    precedence = kTernary;
+    return absl::StrCat(PrintAbove(n->condition, kTernary + 1), " ? ",
+                        PrintAbove(n->a, kTernary + 1), " : ", PrintAbove(n->b, kTernary + 1));
+  }
+  if (const auto* n = As<ir::Load>(e)) {
+    HACKC_CHECK(Info(n->buffer).dtype == n->dtype) << ir::Print(e);
+    std::string element = Element(n->buffer, n->indices);
+    if (!n->guard) return element;
+    precedence = kTernary;
+    return absl::StrCat(PrintAbove(n->guard, kTernary + 1), " ? ", element, " : ", Type(n->dtype),
+                        "(0)");
+  }
+  HACKC_FAIL() << "no text for " << ir::Print(e);
+  return {};
+}
+
+std::string CudaExprs::PrintFloat(double value, DType dtype) {
+  if (IsStorageOnly(dtype)) {
+    if (value == 0 && !std::signbit(value)) return Type(dtype) + "(0)";
+    return absl::StrCat(prelude_.Use(dtype == DType::kBF16 ? "float_to_bf16" : "float_to_f16"), "(",
+                        PrintFloat(value, DType::kF32), ")");
+  }
+  const char* suffix = dtype == DType::kF64 ? "_F64" : "_F32";
+  if (std::isnan(value)) return prelude_.Use(absl::StrCat("NAN", suffix));
+  float rounded = static_cast<float>(value);
+  if (std::isinf(dtype == DType::kF64 ? value : rounded)) {
+    return absl::StrCat(value < 0 ? "-" : "", prelude_.Use(absl::StrCat("INFINITY", suffix)));
+  }
+  return dtype == DType::kF64 ? Shortest(value) : Shortest(rounded) + "f";
+}
+
+std::string CudaExprs::PrintUnary(const ir::Unary& n, DType dtype, int& precedence) {
+  HACKC_CHECK(!IsStorageOnly(dtype))
+      << "arithmetic on " << ir::Name(dtype) << ": " << ir::Print(n.a);
+  if (n.op == UnaryOp::kNeg || n.op == UnaryOp::kNot) {
+    precedence = kUnary;
+    return absl::StrCat(n.op == UnaryOp::kNeg ? "-" : "!", PrintAbove(n.a, kUnary + 1));
+  }
+  std::string argument = absl::StrCat("(", Print(n.a), ")");
+  if (n.op == UnaryOp::kAbs)
+    return (ir::IsFloat(dtype) ? dtype == DType::kF32 ? "fabsf" : "fabs" : "abs") + argument;
+  HACKC_CHECK(ir::IsFloat(dtype)) << "a function of " << ir::Name(dtype) << ": " << ir::Print(n.a);
+  auto name = [&]() -> const char* {
+    switch (n.op) {
+      case UnaryOp::kExp:
+        return "exp";
+      case UnaryOp::kExp2:
+        return "exp2";
+      case UnaryOp::kLog:
+        return "log";
+      case UnaryOp::kSqrt:
+        return "sqrt";
+      case UnaryOp::kRsqrt:
+        return "rsqrt";
+      case UnaryOp::kTanh:
+        return "tanh";
+      case UnaryOp::kErf:
+        return "erf";
+      case UnaryOp::kSin:
+        return "sin";
+      case UnaryOp::kCos:
+        return "cos";
+      case UnaryOp::kNeg:
+      case UnaryOp::kAbs:
+      case UnaryOp::kNot:
+        break;
+    }
+    HACKC_FAIL() << "operator " << static_cast<int>(n.op) << " is no function";
+    return "";
+  };
+  return absl::StrCat(name(), dtype == DType::kF32 ? "f" : "", argument);
+}
+
+std::string CudaExprs::PrintBinary(const ir::Binary& n, int& precedence) {
+  DType dtype = n.a->dtype;
+  HACKC_CHECK(!IsStorageOnly(dtype))
+      << "arithmetic on " << ir::Name(dtype) << ": " << ir::Print(n.a);
+  auto call = [&](std::string_view function) {
+    return absl::StrCat(std::string(function), "(", Print(n.a), ", ", Print(n.b), ")");
+  };
+  const bool single = dtype == DType::kF32;
+  if (n.op == BinaryOp::kMin) return call(!ir::IsFloat(dtype) ? "min" : single ? "fminf" : "fmin");
+  if (n.op == BinaryOp::kMax) return call(!ir::IsFloat(dtype) ? "max" : single ? "fmaxf" : "fmax");
+  if (n.op == BinaryOp::kPow) return call(single ? "powf" : "pow");
+  if (n.op == BinaryOp::kFloorDiv || n.op == BinaryOp::kMod) {
+    bool plain = ir::ProveNonNegative(n.a, ranges_) && ir::Bounds(n.b, ranges_).min > 0;
+    if (!plain) return call(prelude_.Use(n.op == BinaryOp::kMod ? "floor_mod" : "floor_div"));
+  }
+  Infix infix = InfixOf(n.op);
+  precedence = infix.precedence;
+  // Sums of integers may be taken in any order, and read better flat.
+  bool flat = n.op == BinaryOp::kAdd && !ir::IsFloat(dtype);
+  return absl::StrCat(PrintAbove(n.a, precedence), " ", infix.text, " ",
+                      PrintAbove(n.b, precedence + (flat ? 0 : 1)));
+}
+
+std::string CudaExprs::PrintCast(const ir::Cast& n, int& precedence) {
+  DType from = n.a->dtype;
+  if (IsStorageOnly(from) && n.dtype != from) {
+    const char* function = from == DType::kBF16 ? "bf16_to_float" : "f16_to_float";
+    std::string wide = absl::StrCat(prelude_.Use(function), "(", Print(n.a), ")");
+    if (n.dtype == DType::kF32) return wide;
+    if (IsStorageOnly(n.dtype)) {
+      return absl::StrCat(prelude_.Use(n.dtype == DType::kBF16 ? "float_to_bf16" : "float_to_f16"),
+                          "(", wide, ")");
+    }
+    precedence = kUnary;
+    return absl::StrCat("(", Type(n.dtype), ")", wide);
+  }
+  if (IsStorageOnly(n.dtype)) {
+    const char* function = n.dtype == DType::kBF16 ? "float_to_bf16" : "float_to_f16";
+    std::string argument = from == DType::kF32 ? Print(n.a) : "(float)" + PrintAbove(n.a, kUnary);
+    return absl::StrCat(prelude_.Use(function), "(", argument, ")");
+  }
+  if (n.dtype == DType::kBool) {
+    precedence = InfixOf(BinaryOp::kNe).precedence;
+    return absl::StrCat(PrintAbove(n.a, precedence + 1), " != 0");
+  }
+  precedence = kUnary;
+  return absl::StrCat("(", Type(n.dtype), ")", PrintAbove(n.a, kUnary));
+}
+
+std::string CudaExprs::PrintShuffle(const ir::Shuffle& n, DType dtype) {
+  static constexpr const char* kNames[] = {"__shfl_xor_sync", "__shfl_sync", "__shfl_down_sync"};
+  std::string call = absl::StrCat(kNames[static_cast<size_t>(n.kind)], "(0xffffffffu, ");
+  std::string lane = absl::StrCat(", ", Print(n.lane), ")");
+  if (IsStorageOnly(dtype) || dtype == DType::kBool) {
+    return absl::StrCat(Type(dtype), "(", call, "(int)", PrintAbove(n.value, kUnary), lane, ")");
+  }
+  return absl::StrCat(call, Print(n.value), lane);
+}
+
+}  // namespace hackc::codegen

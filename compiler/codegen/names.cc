@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/codegen/names.h"
+
+#include "compiler/codegen/prelude.h"
+
+namespace hackc::codegen {
+namespace {
+
+// Keywords that an IR name might be, and the built-in functions and variables that generated text uses.
+constexpr std::string_view kReserved[] = {
+    "alignas",   "and",      "asm",      "auto",        "bool",     "break",    "case",
+    "char",      "class",    "const",    "continue",    "default",  "delete",   "do",
+    "double",    "else",     "enum",     "extern",      "false",    "float",    "for",
+    "friend",    "goto",     "if",       "inline",      "int",      "long",     "mutable",
+    "namespace", "new",      "not",      "operator",    "or",       "private",  "public",
+    "register",  "return",   "short",    "signed",      "sizeof",   "static",   "struct",
+    "switch",    "template", "this",     "throw",       "true",     "try",      "typedef",
+    "typename",  "union",    "unsigned", "using",       "virtual",  "void",     "volatile",
+    "while",     "xor",      "abs",      "cos",         "cosf",     "erf",      "erff",
+    "exp",       "exp2",     "exp2f",    "expf",        "fabs",     "fabsf",    "fmax",
+    "fmaxf",     "fmin",     "fminf",    "log",         "logf",     "max",      "min",
+    "pow",       "powf",     "rsqrt",    "rsqrtf",      "sin",      "sinf",     "sqrt",
+    "sqrtf",     "tanh",     "tanhf",    "threadIdx",   "blockIdx", "blockDim", "gridDim",
+    "warpSize",  "uint2",    "uint4",    "hackc_shared"};
+
+}  // namespace
+
+std::string Sanitize(std::string_view name) {
+  std::string result;
+  for (char c : name) {
+    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    result += plain ? c : '_';
+  }
+  return result;
+}
+
+Names::Names() {
+  for (std::string_view word : kReserved) taken_.emplace(word);
+  for (std::string_view word : Prelude::Names()) taken_.emplace(word);
+}
+
+const std::string& Names::Get(Kind kind, const std::string& name) {
+  auto [it, inserted] = names_.try_emplace({kind, name});
+  if (!inserted) return it->second;
+  std::string base = Sanitize(name);
+  // A leading digit is no name; a leading or double underscore is the implementation's.
+  if (base.empty() || base[0] == '_' || (base[0] >= '0' && base[0] <= '9')) base.insert(0, "v");
+  for (size_t at; (at = base.find("__")) != std::string::npos;) base.erase(at, 1);
+  std::string unique = base;
+  for (int i = 1; !taken_.insert(unique).second; ++i) unique = base + "_" + std::to_string(i);
+  it->second = unique;
+  return it->second;
+}
+
+}  // namespace hackc::codegen

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/toolchain/nvrtc.h"
+
+#include <dlfcn.h>
+#include <nvrtc.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "compiler/support/status_macros.h"
+
+namespace hackc::toolchain {
+namespace {
+
+// The functions used, under their own names; types come from the header.
+struct Library {
+  decltype(&::nvrtcVersion) version = nullptr;
+  decltype(&::nvrtcGetErrorString) error_string = nullptr;
+  decltype(&::nvrtcGetNumSupportedArchs) arch_count = nullptr;
+  decltype(&::nvrtcGetSupportedArchs) archs = nullptr;
+  decltype(&::nvrtcCreateProgram) create = nullptr;
+  decltype(&::nvrtcDestroyProgram) destroy = nullptr;
+  decltype(&::nvrtcCompileProgram) compile = nullptr;
+  decltype(&::nvrtcGetCUBINSize) cubin_size = nullptr;
+  decltype(&::nvrtcGetCUBIN) cubin = nullptr;
+  decltype(&::nvrtcGetProgramLogSize) log_size = nullptr;
+  decltype(&::nvrtcGetProgramLog) log = nullptr;
+};
+
+template <typename Function>
+bool Resolve(void* handle, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(handle, name));
+  return function != nullptr;
+}
+
+std::vector<std::string> Candidates() {
+  std::vector<std::string> folders;
+  if (const char* home = std::getenv("CUDA_HOME"); home != nullptr && *home != '\0') {
+    folders.push_back(absl::StrCat(home, "/lib64/"));
+    folders.push_back(absl::StrCat(home, "/lib/"));
+  }
+  folders.push_back("");  // where the dynamic loader looks
+  folders.push_back(HACKC_NVRTC_DIR "/");
+  folders.push_back("/usr/local/cuda/lib64/");
+  std::vector<std::string> paths;
+  for (const std::string& folder : folders) {
+    for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}) {
+      paths.push_back(folder + name);
+    }
+  }
+  return paths;
+}
+
+absl::StatusOr<Library> Open() {
+  std::vector<std::string> paths = Candidates();
+  for (const std::string& path : paths) {
+    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) continue;
+    Library library;
+    bool complete = Resolve(handle, "nvrtcVersion", library.version) &&
+                    Resolve(handle, "nvrtcGetErrorString", library.error_string) &&
+                    Resolve(handle, "nvrtcGetNumSupportedArchs", library.arch_count) &&
+                    Resolve(handle, "nvrtcGetSupportedArchs", library.archs) &&
+                    Resolve(handle, "nvrtcCreateProgram", library.create) &&
+                    Resolve(handle, "nvrtcDestroyProgram", library.destroy) &&
+                    Resolve(handle, "nvrtcCompileProgram", library.compile) &&
+                    Resolve(handle, "nvrtcGetCUBINSize", library.cubin_size) &&
+                    Resolve(handle, "nvrtcGetCUBIN", library.cubin) &&
+                    Resolve(handle, "nvrtcGetProgramLogSize", library.log_size) &&
+                    Resolve(handle, "nvrtcGetProgramLog", library.log);
+    if (complete) return library;
+    dlclose(handle);
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("no NVRTC: set CUDA_HOME or run deploy/install-deps; looked for ",
+                   absl::StrJoin(paths, ", ")));
+}
+
+const absl::StatusOr<Library>& Loaded() {
+  static const auto& library = *new absl::StatusOr<Library>(Open());
+  return library;
+}
+
+// A program that is destroyed on every way out: NVRTC keeps what is not.
+class Program {
+ public:
+  explicit Program(const Library& library) : library_(library) {}
+  ~Program() {
+    if (program_ != nullptr) library_.destroy(&program_);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  absl::Status Check(nvrtcResult result, const char* what) const {
+    if (result == NVRTC_SUCCESS) return absl::OkStatus();
+    std::string message = absl::StrCat("NVRTC: ", what, ": ", library_.error_string(result));
+    return result == NVRTC_ERROR_OUT_OF_MEMORY ? absl::ResourceExhaustedError(message)
+                                               : absl::InternalError(message);
+  }
+
+  absl::Status Create(const std::string& text, const std::string& name) {
+    return Check(library_.create(&program_, text.c_str(), name.c_str(), 0, nullptr, nullptr),
+                 "create");
+  }
+
+  nvrtcResult Compile(const std::vector<std::string>& options) {
+    std::vector<const char*> pointers;
+    for (const std::string& option : options) pointers.push_back(option.c_str());
+    return library_.compile(program_, static_cast<int>(pointers.size()), pointers.data());
+  }
+
+  std::string Log() const {
+    size_t size = 0;
+    if (library_.log_size(program_, &size) != NVRTC_SUCCESS || size < 2) return "";
+    std::string log(size, '\0');
+    if (library_.log(program_, log.data()) != NVRTC_SUCCESS) return "";
+    std::replace(log.begin(), log.end(), '\0', '\n');  // the parts of the log end with NULs
+    return log;
+  }
+
+  absl::StatusOr<std::string> Bytes() const {
+    size_t size = 0;
+    HACKC_RETURN_IF_ERROR(Check(library_.cubin_size(program_, &size), "cubin size"));
+    std::string bytes(size, '\0');
+    HACKC_RETURN_IF_ERROR(Check(library_.cubin(program_, bytes.data()), "cubin"));
+    return bytes;
+  }
+
+ private:
+  const Library& library_;
+  nvrtcProgram program_ = nullptr;
+};
+
+// The number before `unit` in ptxas' report: 12 in "12 bytes spill stores".
+uint32_t NumberBefore(absl::string_view line, absl::string_view unit) {
+  size_t at = line.find(unit);
+  if (at == absl::string_view::npos) return 0;
+  absl::string_view head = line.substr(0, at);
+  size_t start = head.find_last_not_of("0123456789");
+  uint32_t number = 0;
+  bool found =
+      absl::SimpleAtoi(head.substr(start == absl::string_view::npos ? 0 : start + 1), &number);
+  return found ? number : 0;
+}
+
+// Sorts the log into ptxas' resource report and what else was said.
+void ReadLog(const std::string& log, Cubin& cubin) {
+  for (absl::string_view line : absl::StrSplit(log, '\n', absl::SkipWhitespace())) {
+    bool report = line.find("ptxas info") != absl::string_view::npos ||
+                  line.find(" spill stores") != absl::string_view::npos;
+    if (!report) {
+      absl::StrAppend(&cubin.warnings, line, "\n");
+      continue;
+    }
+    cubin.registers = std::max(cubin.registers, NumberBefore(line, " registers"));
+    cubin.spill_bytes = std::max(cubin.spill_bytes, NumberBefore(line, " bytes spill stores"));
+    cubin.static_shared_bytes =
+        std::max(cubin.static_shared_bytes, NumberBefore(line, " bytes smem"));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> Options(const std::string& arch) {
+  // -v reports registers and spills in the log. Precompiled headers stay off: parallel compiles would share
+  // one file. --minimal leaves out texture types, which no kernel here uses.
+  return {absl::StrCat("--gpu-architecture=", arch), "--std=c++17", "--minimal",
+          "--ptxas-options=-v"};
+}
+
+int CapabilityOf(const std::string& arch) {
+  absl::string_view digits = arch;
+  if (!absl::ConsumePrefix(&digits, "sm_")) return 0;
+  if (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f')) digits.remove_suffix(1);
+  int capability = 0;
+  bool valid = !digits.empty() &&
+               digits.find_first_not_of("0123456789") == absl::string_view::npos &&
+               absl::SimpleAtoi(digits, &capability);
+  return valid ? capability : 0;
+}
+
+absl::StatusOr<std::string> Version() {
+  if (!Loaded().ok()) return Loaded().status();
+  int major = 0, minor = 0;
+  if (Loaded()->version(&major, &minor) != NVRTC_SUCCESS)
+    return absl::InternalError("NVRTC has no version");
+  return absl::StrCat(major, ".", minor);
+}
+
+absl::StatusOr<std::vector<int>> Capabilities() {
+  if (!Loaded().ok()) return Loaded().status();
+  int count = 0;
+  if (Loaded()->arch_count(&count) != NVRTC_SUCCESS)
+    return absl::InternalError("NVRTC lists no archs");
+  std::vector<int> capabilities(static_cast<size_t>(count));
+  if (Loaded()->archs(capabilities.data()) != NVRTC_SUCCESS)
+    return absl::InternalError("NVRTC lists no archs");
+  return capabilities;
+}
+
+absl::StatusOr<Cubin> CompileCubin(const std::string& text, const std::string& entry,
+                                   const std::string& arch) {
+  HACKC_ASSIGN_OR_RETURN(std::vector<int> capabilities, Capabilities());
+  if (std::find(capabilities.begin(), capabilities.end(), CapabilityOf(arch)) ==
+      capabilities.end()) {
+    return absl::UnimplementedError(absl::StrCat("NVRTC ", Version().value_or("?"),
+                                                 " has no arch \"", arch, "\"; it has sm_",
+                                                 absl::StrJoin(capabilities, ", sm_")));
+  }
+  // A name of its own for each text, the same at each compile of it.
+  std::string name =
+      absl::StrCat(entry, "_", absl::Hex(std::hash<std::string>{}(text), absl::kZeroPad16), ".cu");
+  Program program(*Loaded());
+  HACKC_RETURN_IF_ERROR(program.Create(text, name));
+  nvrtcResult result = program.Compile(Options(arch));
+  if (result != NVRTC_SUCCESS) {
+    absl::Status status = program.Check(result, absl::StrCat(entry, " for ", arch).c_str());
+    return absl::Status(status.code(), absl::StrCat(status.message(), "\n", program.Log()));
+  }
+  Cubin cubin;
+  ReadLog(program.Log(), cubin);
+  HACKC_ASSIGN_OR_RETURN(cubin.bytes, program.Bytes());
+  return cubin;
+}
+
+}  // namespace hackc::toolchain
