@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/passes/tile/expand_softmax.h"
+
+#include <limits>
+#include <map>
+
+#include "compiler/ir/rewrite.h"
+#include "compiler/support/internal_error.h"
+
+namespace hackc::passes {
+namespace {
+
+using namespace ir;  // NOLINT: a pass is about IR from end to end
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Expr LocalScalar(const std::string& name) { return MakeLoad(name, DType::kF32, {}); }
+
+// Everything that one softmax reduction needs while it is rewritten.
+struct State {
+  std::string name;
+  std::vector<Expr> extents;
+  std::string sum, maximum, total;  // names of the streaming state
+};
+
+class Expander {
+ public:
+  explicit Expander(TileFn tile) : tile_(std::move(tile)) {}
+
+  TileFn Run() {
+    tile_.fn.body = Visit(tile_.fn.body);
+    return std::move(tile_);
+  }
+
+ private:
+  Block Visit(const Block& block) {
+    Block out;
+    for (const Stmt& stmt : block) {
+      if (const auto* acc = As<Accumulator>(stmt); acc && acc->monoid == Monoid::kSoftmaxSum) {
+        State state{acc->name, acc->extents, acc->name + "_sum", acc->name + "_max", acc->name + "_total"};
+        out.push_back(MakeStmt(Accumulator{state.sum, Monoid::kSum, acc->extents, {}}));
+        out.push_back(MakeStmt(Alloc{state.maximum}));
+        out.push_back(MakeStmt(Store{state.maximum, {}, FloatLit(-kInfinity), nullptr}));
+        out.push_back(MakeStmt(Alloc{state.total}));
+        out.push_back(MakeStmt(Store{state.total, {}, FloatLit(0), nullptr}));
+        states_[acc->name] = state;
+      } else if (const auto* loop = As<For>(stmt)) {
+        const Accumulate* update = FindUpdate(loop->body);
+        if (update != nullptr && loop->role != AxisRole::kFree) {
+          Stream(*loop, states_.at(update->name), out);
+        } else {
+          For copy = *loop;
+          copy.extent = ReadResults(copy.extent);
+          copy.body = Visit(copy.body);
+          out.push_back(MakeStmt(std::move(copy)));
+        }
+      } else if (const auto* let = As<Let>(stmt)) {
+        out.push_back(MakeStmt(Let{let->name, ReadResults(let->value)}));
+      } else if (const auto* store = As<Store>(stmt)) {
+        Store copy = *store;
+        copy.value = ReadResults(copy.value);
+        out.push_back(MakeStmt(std::move(copy)));
+      } else {
+        out.push_back(stmt);
+      }
+    }
+    return out;
+  }
+
+  // The update of a softmax state anywhere below `block`, or null.
+  const Accumulate* FindUpdate(const Block& block) const {
+    for (const Stmt& stmt : block) {
+      if (const auto* update = As<Accumulate>(stmt); update && states_.count(update->name)) return update;
+      if (const auto* loop = As<For>(stmt)) {
+        if (const Accumulate* found = FindUpdate(loop->body)) return found;
+      }
+    }
+    return nullptr;
+  }
+
+  // Reads of a finished state: accumulator / total, 0 where nothing was seen.
+  Expr ReadResults(const Expr& e) const {
+    return Rewrite(e, [&](const Expr& node) -> Expr {
+      const State* state = nullptr;
+      std::vector<Expr> indices;
+      if (const auto* load = As<Load>(node); load && states_.count(load->buffer)) {
+        state = &states_.at(load->buffer);
+        indices = load->indices;
+      } else if (const auto* var = As<Var>(node); var && states_.count(var->name)) {
+        state = &states_.at(var->name);
+      }
+      if (state == nullptr) return nullptr;
+      Expr total = LocalScalar(state->total);
+      Expr sum = state->extents.empty() ? MakeVar(state->sum, DType::kF32) : MakeLoad(state->sum, DType::kF32, indices);
+      return MakeSelect(Lt(FloatLit(0), total), MakeBinary(BinaryOp::kDiv, sum, total), FloatLit(0));
+    });
+  }
+
+  // Rewrites the reduce loop `loop` that updates `state`.
+  void Stream(const For& loop, const State& state, Block& out) {
+    const std::string& j = loop.axis;
+    AxisSchedule* axis = FindAxis(j);
+    HACKC_CHECK(axis != nullptr) << "softmax axis " << j << " has no schedule";
+    std::vector<Digit> digits = axis->digits;
+    int64_t chunk = axis->steps;
+    for (const Digit& digit : digits) chunk *= digit.extent;
+    const std::string chunk_axis = j + "_chunk", score_axis = j + "_score", weight_axis = j + "_weight",
+                      value_axis = j + "_value";
+
+    // Split the body: what makes the score, and the update with the loops round it.
+    Block score_body;
+    std::map<std::string, Expr> lets;
+    std::vector<For> value_loops;
+    Block value_lets;
+    const Accumulate* update = nullptr;
+    for (const Stmt& stmt : loop.body) {
+      if (const auto* let = As<Let>(stmt)) lets[let->name] = let->value;
+      if (const auto* direct = As<Accumulate>(stmt); direct && direct->name == state.name) {
+        update = direct;
+      } else if (const auto* inner = As<For>(stmt); inner && FindUpdate(inner->body)) {
+        HACKC_CHECK(update == nullptr) << "two updates of " << state.name;
+        const Block* body = &inner->body;
+        value_loops.push_back(*inner);
+        while (update == nullptr) {
+          const Block* next = nullptr;
+          for (const Stmt& below : *body) {
+            if (const auto* let = As<Let>(below)) lets[let->name] = let->value;
+            if (const auto* found = As<Accumulate>(below)) update = found;
+            if (const auto* deeper = As<For>(below)) {
+              value_loops.push_back(*deeper);
+              next = &deeper->body;
+            }
+          }
+          HACKC_CHECK(update != nullptr || next != nullptr) << state.name;
+          body = next;
+        }
+      } else {
+        score_body.push_back(stmt);
+      }
+    }
+    HACKC_CHECK(update != nullptr && update->operands.size() == 2) << state.name;
+
+    auto at = [&](const std::string& local) { return Axis(chunk_axis) * chunk + Axis(local); };
+    auto inline_lets = [&](const Expr& e) {
+      Expr current = e;
+      for (size_t i = 0; i <= lets.size(); ++i) {
+        current = Substitute(current, [&](const std::string& name) -> Expr {
+          auto it = lets.find(name);
+          return it == lets.end() ? nullptr : it->second;
+        });
+      }
+      return current;
+    };
+    auto bind = [&](const Expr& e, const std::string& local) {
+      return Substitute(e, [&](const std::string& name) -> Expr { return name == j ? at(local) : nullptr; });
+    };
+    Expr end = ReadResults(loop.extent);
+
+    Block body;
+    const std::string scores = state.name + "_score", weights = state.name + "_weight";
+    const std::string chunk_max = state.name + "_chunk_max", chunk_sum = state.name + "_chunk_sum";
+    body.push_back(MakeStmt(Alloc{scores, DType::kF32, MemorySpace::kLocal, {chunk}}));
+    body.push_back(MakeStmt(Accumulator{chunk_max, Monoid::kMax, {}, {}}));
+    Block score_loop = MapAxis(score_body, j, at(score_axis));
+    Expr masked = MakeSelect(Lt(at(score_axis), end), bind(update->operands[0], score_axis), FloatLit(-kInfinity));
+    score_loop.push_back(MakeStmt(Let{scores + "_masked", masked}));
+    Expr masked_var = MakeVar(scores + "_masked", DType::kF32);
+    score_loop.push_back(MakeStmt(Store{scores, {Axis(score_axis)}, masked_var, nullptr}));
+    score_loop.push_back(MakeStmt(Accumulate{chunk_max, {}, {masked_var}, nullptr}));
+    body.push_back(MakeStmt(For{score_axis, AxisRole::kReduce, LoopKind::kSequential, IntLit(chunk), {}, score_loop}));
+
+    auto let = [&](const std::string& name, Expr value) {
+      body.push_back(MakeStmt(Let{name, std::move(value)}));
+      return MakeVar(name, DType::kF32);
+    };
+    Expr peak = let(state.name + "_peak", Max(LocalScalar(state.maximum), MakeVar(chunk_max, DType::kF32)));
+    // A row whose scores are all -inf so far must not make exp(-inf - -inf).
+    Expr reference = let(state.name + "_reference",
+                         MakeSelect(MakeBinary(BinaryOp::kEq, peak, FloatLit(-kInfinity)), FloatLit(0), peak));
+    Expr rescale = let(state.name + "_rescale", MakeUnary(UnaryOp::kExp, LocalScalar(state.maximum) - reference));
+
+    body.push_back(MakeStmt(Alloc{weights, DType::kF32, MemorySpace::kLocal, {chunk}}));
+    body.push_back(MakeStmt(Accumulator{chunk_sum, Monoid::kSum, {}, {}}));
+    Expr weight = MakeUnary(UnaryOp::kExp, MakeLoad(scores, DType::kF32, {Axis(weight_axis)}) - reference);
+    Block weight_loop = {MakeStmt(Let{weights + "_value", weight}),
+                         MakeStmt(Store{weights, {Axis(weight_axis)}, MakeVar(weights + "_value", DType::kF32), nullptr}),
+                         MakeStmt(Accumulate{chunk_sum, {}, {MakeVar(weights + "_value", DType::kF32)}, nullptr})};
+    body.push_back(MakeStmt(For{weight_axis, AxisRole::kReduce, LoopKind::kSequential, IntLit(chunk), {}, weight_loop}));
+    body.push_back(MakeStmt(Store{state.maximum, {}, peak, nullptr}));
+    body.push_back(MakeStmt(
+        Store{state.total, {}, LocalScalar(state.total) * rescale + MakeVar(chunk_sum, DType::kF32), nullptr}));
+
+    // Rescale, then add the chunk's weighted values.
+    auto in_value_loops = [&](Block inner, const std::string& suffix) {
+      for (size_t i = value_loops.size(); i-- > 0;) {
+        For copy = value_loops[i];
+        if (!suffix.empty()) {
+          inner = MapAxis(inner, copy.axis, Axis(copy.axis + suffix));
+          CopyAxisSchedule(copy.axis, copy.axis + suffix);
+          copy.axis += suffix;
+        }
+        copy.body = std::move(inner);
+        inner = {MakeStmt(std::move(copy))};
+      }
+      return inner;
+    };
+    Expr old_sum = state.extents.empty() ? MakeVar(state.sum, DType::kF32)
+                                         : MakeLoad(state.sum, DType::kF32, update->indices);
+    for (const Stmt& stmt :
+         in_value_loops({MakeStmt(Store{state.sum, update->indices, old_sum * rescale, nullptr})}, "_rescale")) {
+      body.push_back(stmt);
+    }
+    Expr value = bind(inline_lets(update->operands[1]), value_axis);
+    Expr weighted = MakeLoad(weights, DType::kF32, {Axis(value_axis)}) * value;
+    // Weights beyond the end are exactly 0, but a value there may be anything, even NaN.
+    Expr inside = Lt(at(value_axis), end);
+    Block value_body =
+        in_value_loops({MakeStmt(Accumulate{state.sum, update->indices, {weighted}, inside})}, "");
+    body.push_back(
+        MakeStmt(For{value_axis, AxisRole::kContract, LoopKind::kSequential, IntLit(chunk), {}, value_body}));
+
+    out.push_back(MakeStmt(
+        For{chunk_axis, AxisRole::kReduce, LoopKind::kSequential, CeilDiv(end, chunk), {}, std::move(body)}));
+
+    // The schedule speaks of the new axes from here on.
+    tile_.schedule.axes.push_back({score_axis, LoopKind::kSerial, 1, digits});
+    tile_.schedule.axes.push_back({weight_axis, LoopKind::kSerial, 1, digits});
+    if (FindAxis(value_axis) == nullptr) {
+      tile_.schedule.axes.push_back({value_axis, LoopKind::kSerial, static_cast<int>(chunk), {}});
+    }
+    std::erase_if(tile_.schedule.axes, [&](const AxisSchedule& a) { return a.axis == j; });
+    for (StageSchedule& stage : tile_.schedule.stages) {
+      if (stage.axis == j) stage.axis = chunk_axis;
+    }
+  }
+
+  static Block MapAxis(const Block& block, const std::string& axis, const Expr& replacement) {
+    return SubstituteVars(block, [&](const std::string& name) -> Expr { return name == axis ? replacement : nullptr; });
+  }
+
+  AxisSchedule* FindAxis(const std::string& name) {
+    for (AxisSchedule& axis : tile_.schedule.axes) {
+      if (axis.axis == name) return &axis;
+    }
+    return nullptr;
+  }
+
+  void CopyAxisSchedule(const std::string& from, const std::string& to) {
+    if (const AxisSchedule* axis = FindAxis(from)) {
+      AxisSchedule copy = *axis;
+      copy.axis = to;
+      tile_.schedule.axes.push_back(copy);
+    }
+  }
+
+  TileFn tile_;
+  std::map<std::string, State> states_;
+};
+
+}  // namespace
+
+absl::StatusOr<TileFn> ExpandSoftmax(const TileFn& tile) { return Expander(tile).Run(); }
+
+}  // namespace hackc::passes

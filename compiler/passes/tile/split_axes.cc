@@ -1,0 +1,653 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/passes/tile/split_axes.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/ranges.h"
+#include "compiler/ir/rewrite.h"
+#include "compiler/ir/simplify.h"
+#include "compiler/support/internal_error.h"
+
+namespace hackc::passes {
+namespace {
+
+using namespace ir;  // NOLINT: a pass is about IR from end to end
+
+int64_t Product(const std::vector<Digit>& digits) {
+  int64_t product = 1;
+  for (const Digit& digit : digits) product *= digit.extent;
+  return product;
+}
+
+int ThreadMask(const std::vector<Digit>& digits) {
+  int mask = 0;
+  for (const Digit& digit : digits) {
+    if (digit.kind == Digit::Kind::kThread) mask |= (digit.extent - 1) * digit.stride;
+  }
+  return mask;
+}
+
+// What an axis of the input became.
+struct AxisInfo {
+  std::string name;       // also the name of its local loop variable, until names are made unique
+  AxisRole role = AxisRole::kFree;
+  std::vector<Digit> digits;
+  int64_t local = 1;      // product of the digits
+  int64_t tile = 1;       // steps * local
+  Expr base;              // coordinate of the tile's first element
+  Expr in_tile;           // coordinate inside the tile
+  Expr global;            // base + in_tile
+  Expr valid;             // absent when always inside the extent
+};
+
+// A value with one dimension for each local axis it depends on, then its own dimensions.
+struct TileValue {
+  std::vector<std::string> axes;
+  DType dtype = DType::kF32;
+  bool shared = false;
+};
+
+// A staged load: the shared tile and the input axes that index it.
+struct Staged {
+  Expr load;  // as in the input
+  std::string shared;
+  std::vector<std::string> axes;
+};
+
+class Splitter {
+ public:
+  explicit Splitter(const TileFn& tile) : in_(tile), ranges_(tile.fn.symbols) {
+    for (const BufferDecl& buffer : tile.fn.buffers) buffers_[buffer.name] = &buffer;
+    for (const AxisSchedule& axis : tile.schedule.axes) schedules_[axis.axis] = &axis;
+  }
+
+  TileFn Run() {
+    FindDependencies(in_.fn.body);
+    TileFn result = in_;
+    result.fn.body = UniqueNames(Process(in_.fn.body));
+    return result;
+  }
+
+ private:
+  // ---- dependencies of input names on input axes ---------------------------------------------------
+  // depends_[name]: axes outside the declaration of `name` that its value varies with. A fixpoint, since a
+  // state may be rewritten in terms of itself.
+  void FindDependencies(const Block& body) {
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      Collect(body, {}, changed);
+    }
+  }
+
+  std::set<std::string> AxesOf(const Expr& e) const {
+    std::set<std::string> axes;
+    auto add = [&](const std::string& name) {
+      if (auto it = depends_.find(name); it != depends_.end()) axes.insert(it->second.begin(), it->second.end());
+      if (extent_axes_.count(name)) axes.insert(name);
+    };
+    Walk(e, [&](const Expr& node) {
+      if (const auto* var = As<Var>(node)) add(var->name);
+      if (const auto* load = As<Load>(node); load && !buffers_.count(load->buffer)) add(load->buffer);
+    });
+    return axes;
+  }
+
+  void Collect(const Block& block, std::vector<std::string> loops, bool& changed) {
+    auto grow = [&](const std::string& name, const std::set<std::string>& axes) {
+      const std::vector<std::string>& scope = declared_in_.at(name);
+      std::set<std::string>& target = depends_[name];
+      for (const std::string& axis : axes) {
+        bool outside = std::find(scope.begin(), scope.end(), axis) != scope.end();
+        if (outside && target.insert(axis).second) changed = true;
+      }
+    };
+    for (const Stmt& stmt : block) {
+      if (const auto* loop = As<For>(stmt)) {
+        extent_axes_[loop->axis] = AxesOf(loop->extent);
+        std::vector<std::string> inner = loops;
+        inner.push_back(loop->axis);
+        Collect(loop->body, inner, changed);
+      } else if (const auto* let = As<Let>(stmt)) {
+        declared_in_[let->name] = loops;
+        grow(let->name, AxesOf(let->value));
+      } else if (const auto* acc = As<Accumulator>(stmt)) {
+        declared_in_[acc->name] = loops;
+      } else if (const auto* alloc = As<Alloc>(stmt)) {
+        declared_in_[alloc->name] = loops;
+      } else if (const auto* update = As<Accumulate>(stmt)) {
+        std::set<std::string> axes = AxesOf(update->guard);
+        for (const Expr& e : update->operands) axes.merge(AxesOf(e));
+        // A sum ends where its axis ends, and that may depend on outer axes.
+        const size_t depth = declared_in_.at(update->name).size();
+        for (size_t i = depth; i < loops.size(); ++i) axes.merge(std::set<std::string>(extent_axes_[loops[i]]));
+        grow(update->name, axes);
+      } else if (const auto* store = As<Store>(stmt); store && declared_in_.count(store->buffer)) {
+        std::set<std::string> axes = AxesOf(store->value);
+        axes.merge(AxesOf(store->guard));
+        grow(store->buffer, axes);
+      }
+    }
+  }
+
+  // ---- the walk --------------------------------------------------------------------------------------
+  Block Process(const Block& block) {
+    Block out;
+    std::swap(out, out_);
+    std::vector<std::pair<Expr, Expr>> loaded;  // loads are shared within one block only
+    std::swap(loaded, loaded_);
+    for (const Stmt& stmt : block) {
+      if (const auto* loop = As<For>(stmt)) {
+        ProcessFor(*loop);
+      } else if (const auto* let = As<Let>(stmt)) {
+        Define(let->name, Hoist(Resolve(let->value)));
+      } else if (const auto* acc = As<Accumulator>(stmt)) {
+        DeclareAccumulator(*acc);
+      } else if (const auto* alloc = As<Alloc>(stmt)) {
+        DeclareAlloc(*alloc);
+      } else if (const auto* update = As<Accumulate>(stmt)) {
+        ProcessAccumulate(*update);
+      } else if (const auto* store = As<Store>(stmt)) {
+        ProcessStore(*store);
+      } else {
+        HACKC_FAIL() << "statement kind " << stmt->node.index() << " before split_axes";
+      }
+    }
+    std::swap(loaded, loaded_);
+    std::swap(out, out_);
+    return out;
+  }
+
+  void ProcessFor(const For& loop) {
+    static const AxisSchedule kPlain;
+    auto it = schedules_.find(loop.axis);
+    const AxisSchedule& schedule = it == schedules_.end() ? kPlain : *it->second;
+    AxisInfo info;
+    info.name = loop.axis;
+    info.role = loop.role;
+    info.digits = schedule.digits;
+    info.local = Product(schedule.digits);
+    info.tile = info.local * schedule.steps;
+
+    Expr extent = Hoist(Resolve(loop.extent));
+    // All threads make the same number of trips: the largest that any local coordinate asks for.
+    Expr trips_of = Substitute(extent, [&](const std::string& name) -> Expr {
+      const AxisInfo* local = FindLocal(name);
+      return local ? IntLit(local->local - 1) : nullptr;
+    });
+    Expr outer_extent = Simplify(CeilDiv(trips_of, info.tile), ranges_);
+    std::string outer_name = loop.axis + (info.tile > 1 ? "_tile" : "_index");
+    bool has_outer = AsInt(outer_extent) != 1;
+    Expr outer = has_outer ? Axis(outer_name) : IntLit(0);
+    if (has_outer) ranges_.SetAxis(outer_name, outer_extent);
+    std::string step_name = loop.axis + "_step";
+    bool has_steps = schedule.steps > 1;
+    if (has_steps) ranges_.SetAxis(step_name, IntLit(schedule.steps));
+    if (info.local > 1) ranges_.SetAxis(info.name, IntLit(info.local));
+
+    info.base = outer * info.tile;
+    info.in_tile = (has_steps ? Axis(step_name) * info.local : IntLit(0)) +
+                   (info.local > 1 ? Axis(info.name) : IntLit(0));
+    info.global = info.base + info.in_tile;
+    if (!ProveLess(info.global, extent, ranges_)) info.valid = Lt(info.global, extent);
+
+    context_.push_back(info);
+    axes_[loop.axis] = info;
+    std::set<std::string> declared_before = accumulators_declared_;
+    Block body;
+    std::swap(body, out_);
+    std::vector<std::pair<Expr, Expr>> loaded;
+    std::swap(loaded, loaded_);
+    size_t staged_before = staged_.size();
+    for (const StageSchedule& stage : in_.schedule.stages) {
+      if (stage.axis == loop.axis) Stage(stage, loop);
+    }
+    Block inner = Process(loop.body);
+    if (has_steps) {
+      inner = {MakeStmt(For{step_name, loop.role, LoopKind::kSerial, IntLit(schedule.steps), {}, std::move(inner)})};
+    }
+    out_.insert(out_.end(), inner.begin(), inner.end());
+    staged_.resize(staged_before);
+    std::swap(loaded, loaded_);
+    std::swap(body, out_);
+    context_.pop_back();
+    if (has_outer) {
+      out_.push_back(MakeStmt(For{outer_name, loop.role, schedule.outer, outer_extent, {}, std::move(body)}));
+    } else {
+      out_.insert(out_.end(), body.begin(), body.end());
+    }
+    // Totals over threads, for states that outlive the loop.
+    int mask = ThreadMask(info.digits);
+    if (loop.role != AxisRole::kFree && mask != 0 && in_.schedule.instruction != MatrixInstruction::kMma) {
+      for (const auto& [name, axes] : accumulated_over_) {
+        if (axes.count(loop.axis) && declared_before.count(name)) {
+          out_.push_back(MakeStmt(Combine{name, monoids_.at(name), mask}));
+        }
+      }
+    }
+  }
+
+  // ---- declarations ------------------------------------------------------------------------------------
+  // Local axes in scope that `name` depends on.
+  std::vector<std::string> ScopeAxes(const std::string& name) const {
+    std::vector<std::string> axes;
+    auto it = depends_.find(name);
+    for (const AxisInfo& info : context_) {
+      if (info.local > 1 && it != depends_.end() && it->second.count(info.name)) axes.push_back(info.name);
+    }
+    return axes;
+  }
+
+  void DeclareAccumulator(const Accumulator& acc) {
+    TileValue value{ScopeAxes(acc.name), DType::kF32, false};
+    Accumulator copy{acc.name, acc.monoid, {}, {}};
+    for (const std::string& axis : value.axes) {
+      copy.extents.push_back(IntLit(axes_.at(axis).local));
+      copy.layout.push_back(axes_.at(axis).digits);
+    }
+    if (!acc.extents.empty()) {
+      auto own = OwnLayout(acc.name, acc.extents.size());
+      HACKC_CHECK(own.has_value()) << "state " << acc.name << " is indexed by axes of different layouts";
+      for (size_t i = 0; i < acc.extents.size(); ++i) {
+        copy.extents.push_back(acc.extents[i]);
+        copy.layout.push_back((*own)[i]);
+      }
+    }
+    values_[acc.name] = value;
+    monoids_[acc.name] = acc.monoid;
+    accumulators_declared_.insert(acc.name);
+    out_.push_back(MakeStmt(std::move(copy)));
+  }
+
+  void DeclareAlloc(const Alloc& alloc) {
+    TileValue value{ScopeAxes(alloc.name), alloc.dtype, false};
+    Alloc copy = alloc;
+    copy.extents.clear();
+    copy.layout.clear();
+    for (const std::string& axis : value.axes) {
+      copy.extents.push_back(axes_.at(axis).local);
+      copy.layout.push_back(axes_.at(axis).digits);
+    }
+    copy.extents.insert(copy.extents.end(), alloc.extents.begin(), alloc.extents.end());
+    auto own = OwnLayout(alloc.name, alloc.extents.size());
+    if (own.has_value()) {
+      copy.layout.insert(copy.layout.end(), own->begin(), own->end());
+    } else {  // Written under one layout and read under another: goes through shared memory.
+      copy.space = MemorySpace::kShared;
+      copy.layout.clear();
+      copy.padding = 4;  // rows start in different banks
+      value.shared = true;
+    }
+    values_[alloc.name] = value;
+    out_.push_back(MakeStmt(std::move(copy)));
+  }
+
+  // Digits of each own dimension when every access in the input agrees on them.
+  std::optional<std::vector<std::vector<Digit>>> OwnLayout(const std::string& name, size_t rank) const {
+    std::optional<std::vector<std::vector<Digit>>> layout;
+    bool agree = true;
+    auto see = [&](const std::vector<Expr>& indices) {
+      HACKC_CHECK(indices.size() == rank) << name;
+      std::vector<std::vector<Digit>> digits;
+      for (const Expr& index : indices) {
+        const auto* var = As<Var>(index);
+        auto it = var ? schedules_.find(var->name) : schedules_.end();
+        if (it == schedules_.end() || it->second->steps != 1) {
+          agree = false;
+          return;
+        }
+        digits.push_back(it->second->digits);
+      }
+      if (layout && *layout != digits) agree = false;
+      layout = digits;
+    };
+    WalkExprs(in_.fn.body, [&](const Expr& e) {
+      for (const Load* load : Loads(e)) {
+        if (load->buffer == name) see(load->indices);
+      }
+    });
+    WalkStmts(in_.fn.body, [&](const Stmt& stmt) {
+      if (const auto* store = As<Store>(stmt); store && store->buffer == name) see(store->indices);
+      if (const auto* update = As<Accumulate>(stmt); update && update->name == name) see(update->indices);
+    });
+    return agree ? layout : std::nullopt;
+  }
+
+  // ---- expressions --------------------------------------------------------------------------------------
+  const AxisInfo* FindLocal(const std::string& name) const {
+    for (const AxisInfo& info : context_) {
+      if (info.name == name && info.local > 1) return &info;
+    }
+    return nullptr;
+  }
+
+  // Names of the input become coordinates, tiles and staged tiles.
+  Expr Resolve(const Expr& e) {
+    Expr staged = Rewrite(e, [&](const Expr& node) -> Expr {
+      if (As<Load>(node) == nullptr) return nullptr;
+      for (const Staged& stage : staged_) {
+        if (!Equal(node, stage.load)) continue;
+        std::vector<Expr> indices;
+        for (const std::string& axis : stage.axes) indices.push_back(MakeVar("tile:" + axis, DType::kI32));
+        return MakeLoad(stage.shared, node->dtype, std::move(indices));
+      }
+      return nullptr;
+    });
+    return Rewrite(staged, [&](const Expr& node) -> Expr {
+      if (const auto* var = As<Var>(node)) {
+        if (var->name.rfind("tile:", 0) == 0) {
+          const AxisInfo& info = axes_.at(var->name.substr(5));
+          return full_axes_.count(info.name) ? info.global : info.in_tile;
+        }
+        if (auto it = axes_.find(var->name); it != axes_.end()) return it->second.global;
+        if (auto it = values_.find(var->name); it != values_.end()) return Read(var->name, {});
+        return nullptr;
+      }
+      if (const auto* load = As<Load>(node); load && values_.count(load->buffer)) {
+        return Read(load->buffer, load->indices);
+      }
+      return nullptr;
+    });
+  }
+
+  Expr Read(const std::string& name, const std::vector<Expr>& own) const {
+    const TileValue& value = values_.at(name);
+    std::vector<Expr> indices;
+    for (const std::string& axis : value.axes) indices.push_back(Axis(axis));
+    indices.insert(indices.end(), own.begin(), own.end());
+    return MakeLoad(name, value.dtype, std::move(indices));
+  }
+
+  // Local axes that a resolved expression varies with, outermost first.
+  std::vector<std::string> LocalAxes(const std::vector<Expr>& exprs) const {
+    std::set<std::string> used;
+    for (const Expr& e : exprs) {
+      for (const std::string& name : FreeVars(e)) used.insert(name);
+    }
+    std::vector<std::string> axes;
+    for (const AxisInfo& info : context_) {
+      if (info.local > 1 && used.count(info.name)) axes.push_back(info.name);
+    }
+    return axes;
+  }
+
+  Expr BoundsGuard(const Load& load) const {
+    auto it = buffers_.find(load.buffer);
+    if (it == buffers_.end()) return load.guard;
+    Expr guard = load.guard;
+    for (size_t i = 0; i < load.indices.size(); ++i) {
+      const Expr& index = load.indices[i];
+      if (!ProveNonNegative(index, ranges_)) guard = And(guard, Le(IntLit(0), index));
+      if (!ProveLess(index, it->second->shape[i], ranges_)) guard = And(guard, Lt(index, it->second->shape[i]));
+    }
+    return guard;
+  }
+
+  // Loads from memory get nests of their own; what is left reads registers only.
+  Expr Hoist(const Expr& e) {
+    return Rewrite(e, [&](const Expr& node) -> Expr {
+      const auto* load = As<Load>(node);
+      if (load == nullptr) return nullptr;
+      bool memory = buffers_.count(load->buffer) || shared_.count(load->buffer) ||
+                    (values_.count(load->buffer) && values_.at(load->buffer).shared);
+      if (!memory) return nullptr;
+      Load copy = *load;
+      for (Expr& index : copy.indices) index = Simplify(index, ranges_);
+      copy.guard = BoundsGuard(copy);
+      Expr guarded = MakeLoad(copy.buffer, copy.dtype, copy.indices, copy.guard);
+      std::vector<std::string> axes = LocalAxes({guarded});
+      if (axes.empty()) return guarded;
+      for (const auto& [from, to] : loaded_) {
+        if (Equal(from, guarded)) return to;
+      }
+      Expr local = ToLocal(Fresh(copy.buffer + "_in"), guarded, axes);
+      loaded_.emplace_back(guarded, local);
+      return local;
+    });
+  }
+
+  // alloc name[axes] = value, in its own nest; returns the read of it.
+  Expr ToLocal(const std::string& name, const Expr& value, const std::vector<std::string>& axes) {
+    Alloc alloc{name, value->dtype, MemorySpace::kLocal, {}, {}};
+    std::vector<Expr> indices;
+    for (const std::string& axis : axes) {
+      const AxisInfo& info = axes_.at(axis);
+      alloc.extents.push_back(info.local);
+      alloc.layout.push_back(info.digits);
+      indices.push_back(Axis(axis));
+    }
+    out_.push_back(MakeStmt(std::move(alloc)));
+    Nest(axes, {MakeStmt(Store{name, indices, value, nullptr})});
+    return MakeLoad(name, value->dtype, indices);
+  }
+
+  void Nest(const std::vector<std::string>& axes, Block body) {
+    for (size_t i = axes.size(); i-- > 0;) {
+      const AxisInfo& info = axes_.at(axes[i]);
+      body = {MakeStmt(For{info.name, info.role, LoopKind::kLocal, IntLit(info.local), info.digits, std::move(body)})};
+    }
+    out_.insert(out_.end(), body.begin(), body.end());
+  }
+
+  // ---- statements -----------------------------------------------------------------------------------------
+  void Define(const std::string& name, const Expr& resolved) {
+    Expr value = Simplify(resolved, ranges_);
+    std::vector<std::string> axes = LocalAxes({value});
+    bool plain = axes.empty();
+    if (plain) {
+      out_.push_back(MakeStmt(Let{name, value}));
+      if (!IsFloat(value->dtype)) ranges_.SetVar(name, Bounds(value, ranges_));
+      return;
+    }
+    // Integers and conditions are cheap to compute again and keep indices analysable.
+    values_[name] = TileValue{axes, value->dtype, false};
+    ToLocal(name, value, axes);
+  }
+
+  void ProcessAccumulate(const Accumulate& update) {
+    std::vector<Expr> operands;
+    for (const Expr& e : update.operands) operands.push_back(Simplify(Hoist(Resolve(e)), ranges_));
+    Expr read = Read(update.name, ResolveAll(update.indices));
+    std::vector<Expr> indices = As<Load>(read)->indices;
+    std::vector<std::string> kept = LocalAxes(indices);
+    // Every axis entered since the state was declared and not kept is summed over, used or not.
+    std::vector<std::string> axes;
+    Expr guard = Simplify(Hoist(Resolve(update.guard)), ranges_);
+    const std::vector<std::string>& scope = declared_in_.at(update.name);
+    for (const AxisInfo& info : context_) {
+      if (std::find(scope.begin(), scope.end(), info.name) != scope.end()) continue;
+      bool is_kept = std::find(kept.begin(), kept.end(), info.name) != kept.end();
+      if (!is_kept) accumulated_over_[update.name].insert(info.name);
+      if (info.local > 1 && !is_kept) axes.push_back(info.name);
+      if (info.role != AxisRole::kFree) guard = And(guard, info.valid);
+    }
+    for (const std::string& axis : LocalAxes([&] {
+           std::vector<Expr> all = indices;
+           all.insert(all.end(), operands.begin(), operands.end());
+           all.push_back(guard);
+           return all;
+         }())) {
+      if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
+    }
+    Nest(axes, {MakeStmt(Accumulate{update.name, indices, operands, guard})});
+  }
+
+  std::vector<Expr> ResolveAll(const std::vector<Expr>& exprs) {
+    std::vector<Expr> out;
+    for (const Expr& e : exprs) out.push_back(Simplify(Hoist(Resolve(e)), ranges_));
+    return out;
+  }
+
+  void ProcessStore(const Store& store) {
+    Expr value = Simplify(Hoist(Resolve(store.value)), ranges_);
+    std::vector<Expr> indices = ResolveAll(store.indices);
+    Expr guard = Simplify(Hoist(Resolve(store.guard)), ranges_);
+    bool global = buffers_.count(store.buffer) != 0;
+    if (!global) {
+      std::erase_if(loaded_, [&](const auto& entry) { return As<Load>(entry.first)->buffer == store.buffer; });
+      const auto& own = values_.at(store.buffer);
+      std::vector<Expr> full;
+      for (const std::string& axis : own.axes) full.push_back(Axis(axis));
+      full.insert(full.end(), indices.begin(), indices.end());
+      indices = full;
+    } else {
+      for (const AxisInfo& info : context_) guard = And(guard, info.valid);
+    }
+    std::vector<Expr> all = indices;
+    all.push_back(value);
+    all.push_back(guard);
+    bool memory = global || values_.at(store.buffer).shared;
+    std::vector<std::string> axes = LocalAxes(all);
+    if (memory && !axes.empty() && As<Load>(value) == nullptr) {
+      std::vector<std::string> value_axes = LocalAxes({value});
+      if (!value_axes.empty()) value = ToLocal(Fresh(store.buffer + "_out"), value, value_axes);
+    }
+    Nest(axes, {MakeStmt(Store{store.buffer, indices, value, guard, store.engine})});
+  }
+
+  // ---- staging ----------------------------------------------------------------------------------------------
+  void Stage(const StageSchedule& stage, const For& loop) {
+    std::map<std::string, const For*> inner;
+    WalkStmts(loop.body, [&](const Stmt& stmt) {
+      if (const auto* below = As<For>(stmt)) inner[below->axis] = below;
+    });
+    std::vector<Expr> found;
+    WalkExprs(loop.body, [&](const Expr& e) {
+      Walk(e, [&](const Expr& node) {
+        const auto* load = As<Load>(node);
+        if (!load || load->buffer != stage.buffer) return;
+        for (const Expr& seen : found) {
+          if (Equal(seen, node)) return;
+        }
+        found.push_back(node);
+      });
+    });
+    for (const Expr& node : found) StageLoad(stage, node, inner);
+  }
+
+  void StageLoad(const StageSchedule& stage, const Expr& node, const std::map<std::string, const For*>& inner) {
+    const Load& load = *As<Load>(node);
+    std::vector<std::string> axes;  // input axes that index the tile, in order of appearance
+    std::vector<int64_t> extents;
+    for (const Expr& index : load.indices) {
+      for (const std::string& name : FreeVars(index)) {
+        if (std::find(axes.begin(), axes.end(), name) != axes.end()) continue;
+        int64_t extent = 1;
+        if (auto it = inner.find(name); it != inner.end()) {
+          auto static_extent = AsInt(it->second->extent);
+          if (!static_extent) return;
+          extent = *static_extent;
+        } else if (auto known = axes_.find(name); known != axes_.end()) {
+          extent = known->second.tile;
+        } else {
+          return;  // depends on a value made inside the loop
+        }
+        if (extent > 1) {
+          axes.push_back(name);
+          extents.push_back(extent);
+        }
+      }
+    }
+    if (axes.empty()) return;
+    std::string name = Fresh(load.buffer + "_tile");
+    // Copy layout: vectors along the last axis, threads over what is left, registers for the rest.
+    int vector = 16 / SizeOf(load.dtype);
+    while (extents.back() % vector != 0) vector /= 2;
+    int threads = in_.schedule.threads;
+    std::vector<AxisInfo> fill(axes.size());
+    int stride = 1;
+    for (size_t i = axes.size(); i-- > 0;) {
+      int64_t rest = extents[i] / (i + 1 == axes.size() ? vector : 1);
+      int64_t span = rest & -rest;  // largest power of two that divides
+      span = std::min<int64_t>(span, threads / stride);
+      AxisInfo& info = fill[i];
+      info.name = Fresh(axes[i] + "_fill");
+      info.local = extents[i];
+      if (rest / span > 1) info.digits.push_back({Digit::Kind::kRegister, static_cast<int>(rest / span), 1});
+      if (span > 1) info.digits.push_back({Digit::Kind::kThread, static_cast<int>(span), stride});
+      if (i + 1 == axes.size() && vector > 1) info.digits.push_back({Digit::Kind::kRegister, vector, 1});
+      stride *= static_cast<int>(span);
+    }
+    std::map<std::string, Expr> coordinates;
+    std::vector<std::string> fill_axes;
+    std::vector<Expr> tile_indices;
+    size_t depth = context_.size();
+    for (size_t i = 0; i < axes.size(); ++i) {
+      ranges_.SetAxis(fill[i].name, IntLit(fill[i].local));
+      Expr base = inner.count(axes[i]) ? IntLit(0) : axes_.at(axes[i]).base;
+      coordinates[axes[i]] = base + Axis(fill[i].name);
+      axes_[fill[i].name] = fill[i];
+      context_.push_back(fill[i]);
+      fill_axes.push_back(fill[i].name);
+      tile_indices.push_back(Axis(fill[i].name));
+    }
+    Expr source = Substitute(node, [&](const std::string& var) -> Expr {
+      auto it = coordinates.find(var);
+      if (it != coordinates.end()) return it->second;
+      auto axis = axes_.find(var);
+      return axis == axes_.end() ? nullptr : axis->second.global;
+    });
+    out_.push_back(MakeStmt(Alloc{name, load.dtype, MemorySpace::kShared, extents, {}, stage.padding, 16}));
+    if (stage.engine == CopyEngine::kRegisters) source = Hoist(source);
+    Nest(fill_axes, {MakeStmt(Store{name, tile_indices, source, nullptr, stage.engine})});
+    context_.resize(depth);
+    shared_.insert(name);
+    for (const std::string& axis : axes) {
+      if (inner.count(axis)) full_axes_.insert(axis);
+    }
+    staged_.push_back({node, name, axes});
+  }
+
+  // ---- names --------------------------------------------------------------------------------------------------
+  std::string Fresh(const std::string& stem) { return absl::StrCat(stem, "_", counter_++); }
+
+  // Nests reuse the axes' names; give every loop its own.
+  Block UniqueNames(const Block& block) {
+    Block out;
+    for (const Stmt& stmt : block) {
+      const auto* loop = As<For>(stmt);
+      if (loop == nullptr) {
+        out.push_back(stmt);
+        continue;
+      }
+      For copy = *loop;
+      int& uses = loop_uses_[loop->axis];
+      if (uses++ > 0) {
+        copy.axis = absl::StrCat(loop->axis, "_", uses);
+        copy.body = SubstituteVars(copy.body, [&](const std::string& name) -> Expr {
+          return name == loop->axis ? Axis(copy.axis) : nullptr;
+        });
+      }
+      copy.body = UniqueNames(copy.body);
+      out.push_back(MakeStmt(std::move(copy)));
+    }
+    return out;
+  }
+
+  const TileFn& in_;
+  RangeMap ranges_;
+  std::map<std::string, const BufferDecl*> buffers_;
+  std::map<std::string, const AxisSchedule*> schedules_;
+  std::map<std::string, std::set<std::string>> depends_, extent_axes_;
+  std::map<std::string, std::vector<std::string>> declared_in_;
+  std::vector<AxisInfo> context_;
+  std::map<std::string, AxisInfo> axes_;
+  std::map<std::string, TileValue> values_;
+  std::map<std::string, Monoid> monoids_;
+  std::set<std::string> accumulators_declared_, shared_, full_axes_;
+  std::map<std::string, std::set<std::string>> accumulated_over_;
+  std::vector<Staged> staged_;
+  std::vector<std::pair<Expr, Expr>> loaded_;
+  Block out_;
+  std::map<std::string, int> loop_uses_;
+  int counter_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<TileFn> SplitAxes(const TileFn& tile) { return Splitter(tile).Run(); }
+
+}  // namespace hackc::passes
