@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/schedule/choose_schedule.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "compiler/schedule/loop_facts.h"
+
+namespace hackc::schedule {
+namespace {
+
+using namespace ir;  // NOLINT
+
+constexpr Digit Threads(int64_t extent, int64_t stride) {
+  return {Digit::Kind::kThread, static_cast<int>(extent), static_cast<int>(stride)};
+}
+constexpr Digit Registers(int64_t extent) { return {Digit::Kind::kRegister, static_cast<int>(extent), 1}; }
+
+// Digits without factors of 1.
+std::vector<Digit> Digits(std::initializer_list<Digit> digits) {
+  std::vector<Digit> out;
+  for (const Digit& digit : digits) {
+    if (digit.extent > 1) out.push_back(digit);
+  }
+  return out;
+}
+
+int64_t PowerOfTwoAtMost(int64_t value) { return value < 1 ? 1 : std::bit_floor(static_cast<uint64_t>(value)); }
+
+// Largest power of two that divides `value`, at most `limit`.
+int64_t PowerOfTwoIn(int64_t value, int64_t limit) { return std::min(value & -value, PowerOfTwoAtMost(limit)); }
+
+int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+class Chooser {
+ public:
+  Chooser(const LoopFn& loop, const Target& target) : facts_(FindFacts(loop)), target_(target) {}
+
+  Schedule Run() {
+    if (!facts_.softmax_axes.empty()) {
+      Softmax();
+    } else if (const Contraction* product = FindProduct()) {
+      Product(*product);
+    } else {
+      Rows();
+    }
+    // Free axes that have no entry yet and are outermost go to the grid; the rest run in order.
+    for (const AxisFacts& axis : facts_.axes) {
+      if (!Has(axis.name) && axis.role == AxisRole::kFree && GridPossible(axis)) {
+        Add(axis.name, LoopKind::kGridX, 1, {});
+      }
+    }
+    return std::move(schedule_);
+  }
+
+ private:
+  // A grid loop may only be inside grid loops.
+  bool GridPossible(const AxisFacts& axis) const {
+    for (const std::string& outer : axis.outer) {
+      const AxisFacts* facts = facts_.Find(outer);
+      if (facts->role != AxisRole::kFree) return false;
+      for (const AxisSchedule& entry : schedule_.axes) {
+        if (entry.axis == outer && entry.outer == LoopKind::kSerial) return false;
+      }
+    }
+    // Several loops side by side (statistics, then columns) cannot be one grid.
+    for (const AxisFacts& other : facts_.axes) {
+      if (&other != &axis && other.outer == axis.outer) return false;
+    }
+    return true;
+  }
+
+  bool Has(const std::string& axis) const {
+    return std::any_of(schedule_.axes.begin(), schedule_.axes.end(),
+                       [&](const AxisSchedule& entry) { return entry.axis == axis; });
+  }
+
+  void Add(const std::string& axis, LoopKind outer, int64_t steps, std::vector<Digit> digits) {
+    schedule_.axes.push_back({axis, outer, static_cast<int>(steps), std::move(digits)});
+  }
+
+  const Contraction* FindProduct() const {
+    for (const Contraction& c : facts_.contractions) {
+      if (!c.n_axes.empty()) return &c;
+    }
+    return nullptr;
+  }
+
+  // The axis of `names` with the most iterations.
+  std::string Longest(const std::vector<std::string>& names) const {
+    std::string best;
+    int64_t longest = 0;
+    for (const std::string& name : names) {
+      if (int64_t extent = facts_.Find(name)->max_extent; extent > longest) {
+        longest = extent;
+        best = name;
+      }
+    }
+    return best;
+  }
+
+  int64_t Vector(int64_t extent, DType dtype) const { return PowerOfTwoIn(extent, 16 / SizeOf(dtype)); }
+
+  // ---- product and narrow ------------------------------------------------------------------------------
+  void Product(const Contraction& c) {
+    std::string m = Longest(c.m_axes), n = Longest(c.n_axes);
+    int64_t rows = m.empty() ? 1 : facts_.Find(m)->max_extent;
+    int64_t columns = facts_.Find(n)->max_extent;
+    if (rows <= 8) {
+      Narrow(c, m, n, rows);
+      return;
+    }
+    int64_t accumulators = static_cast<int64_t>(facts_.contractions.size());
+    schedule_.threads = 256;
+    // A tile big enough to reuse what is staged, small enough to fill the machine.
+    int64_t hint = std::min<int64_t>(rows, 512);
+    int64_t bm = 128, bn = 128;
+    if (accumulators > 1) bn = 64;
+    while (bm > 32 && CeilDivide(hint, bm) * CeilDivide(columns, bn) < target_.multiprocessors) {
+      (bm >= bn ? bm : bn) /= 2;
+      if (bn < 32) break;
+    }
+    bm = std::max<int64_t>(bm, 32);
+    bn = std::max<int64_t>(bn, 32);
+    const AxisFacts& k = *facts_.Find(c.k_axis);
+    int64_t unit = std::min<int64_t>(4, 16 / std::max(SizeOf(c.a_dtype), SizeOf(c.b_dtype)));
+    int64_t bk = c.a_dtype == DType::kF32 ? 16 : 32;
+    while (unit > 1 && k.max_extent % unit != 0) unit /= 2;
+    bk = std::max(unit, std::min(bk, PowerOfTwoAtMost(k.max_extent)));
+    Add(m, LoopKind::kGridY, 1, Digits({Registers(bm / 16), Threads(16, 16)}));
+    Add(n, LoopKind::kGridX, 1, Digits({Registers(bn / 16), Threads(16, 1)}));
+    Add(c.k_axis, LoopKind::kSerial, bk / unit, Digits({Registers(unit)}));
+    for (const Contraction& each : facts_.contractions) {
+      StageAt(each.a, c.k_axis, 16 / SizeOf(each.a_dtype));
+      StageAt(each.b, c.k_axis, 16 / SizeOf(each.b_dtype));
+    }
+  }
+
+  void StageAt(const std::string& buffer, const std::string& axis, int padding) {
+    if (buffer.empty()) return;
+    for (const StageSchedule& stage : schedule_.stages) {
+      if (stage.buffer == buffer && stage.axis == axis) return;
+    }
+    schedule_.stages.push_back({buffer, axis, 1, CopyEngine::kRegisters, padding});
+  }
+
+  void Narrow(const Contraction& c, const std::string& m, const std::string& n, int64_t rows) {
+    schedule_.threads = 128;
+    int64_t columns = facts_.Find(n)->max_extent;
+    int64_t k = facts_.Find(c.k_axis)->max_extent;
+    int64_t vector = Vector(k, c.b_dtype);
+    while (vector * rows > 32 && vector > 2) vector /= 2;
+    int64_t lanes = std::min<int64_t>(32, PowerOfTwoAtMost(std::max<int64_t>(1, k / vector)));
+    int64_t warps = 128 / lanes;
+    // Two columns a warp share each read of the row, where that still fills the machine.
+    int64_t each = rows <= 4 && columns / (2 * warps) >= 4 * target_.multiprocessors ? 2 : 1;
+    if (!m.empty()) Add(m, LoopKind::kGridY, 1, Digits({Registers(rows)}));
+    Add(n, LoopKind::kGridX, 1, Digits({Registers(each), Threads(warps, lanes)}));
+    Add(c.k_axis, LoopKind::kSerial, 1, Digits({Threads(lanes, 1), Registers(vector)}));
+  }
+
+  // ---- rows and pointwise ----------------------------------------------------------------------------------
+  void Rows() {
+    std::vector<const AxisFacts*> inner;  // innermost loops: reduced rows, and the columns written after them
+    for (const AxisFacts& axis : facts_.axes) {
+      bool innermost = std::none_of(facts_.axes.begin(), facts_.axes.end(), [&](const AxisFacts& other) {
+        return std::find(other.outer.begin(), other.outer.end(), axis.name) != other.outer.end();
+      });
+      if (innermost) inner.push_back(&axis);
+    }
+    if (inner.empty()) {
+      schedule_.threads = 32;
+      return;
+    }
+    bool pointwise = inner.size() == 1 && inner[0]->role == AxisRole::kFree;
+    int64_t extent = inner[0]->max_extent;
+    int64_t vector = 1;
+    bool all_static = std::all_of(inner.begin(), inner.end(), [](const AxisFacts* a) { return a->is_static; });
+    if (all_static) vector = PowerOfTwoIn(extent, 16 / facts_.widest_store);
+    int64_t items = CeilDivide(extent, vector);
+    int64_t limit = 256;
+    int64_t threads = std::min(limit, std::bit_ceil(static_cast<uint64_t>(items)) <= static_cast<uint64_t>(limit)
+                                          ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(items)))
+                                          : limit);
+    // Fewer threads where that wastes less of the last round.
+    for (int64_t candidate = threads; candidate >= 32; candidate /= 2) {
+      int64_t covered = CeilDivide(items, candidate) * candidate;
+      if (covered * 100 <= items * 110) {
+        threads = candidate;
+        break;
+      }
+    }
+    if (!pointwise) threads = std::max<int64_t>(threads, 32);
+    for (const AxisFacts* axis : inner) {
+      Add(axis->name, pointwise ? LoopKind::kGridX : LoopKind::kSerial, 1,
+          Digits({Threads(threads, 1), Registers(vector)}));
+    }
+    schedule_.threads = static_cast<int>(std::max<int64_t>(threads, 32));
+    if (!pointwise) return;
+    // Short rows share a block: threads over the next axes outwards.
+    int64_t stride = threads;
+    const std::vector<std::string>& outer = inner[0]->outer;
+    for (size_t i = outer.size(); i-- > 0 && stride < limit;) {
+      int64_t share = std::min(PowerOfTwoAtMost(facts_.Find(outer[i])->max_extent), limit / stride);
+      Add(outer[i], LoopKind::kGridX, 1, Digits({Threads(share, stride)}));
+      stride *= share;
+    }
+    schedule_.threads = static_cast<int>(std::max<int64_t>(stride, 32));
+  }
+
+  // ---- softmax -----------------------------------------------------------------------------------------------
+  void Softmax() {
+    const std::string j = facts_.softmax_axes[0];
+    const AxisFacts& keys = *facts_.Find(j);
+    // The score contraction: rows of queries, its k axis is the head dimension.
+    const Contraction* score = facts_.contractions.empty() ? nullptr : &facts_.contractions[0];
+    std::string row;
+    if (score != nullptr) {
+      std::vector<std::string> rows;
+      for (const std::string& axis : score->m_axes) {
+        if (GridPossible(*facts_.Find(axis))) rows.push_back(axis);
+      }
+      row = Longest(rows);
+    }
+    int64_t row_count = row.empty() ? 1 : facts_.Find(row)->max_extent;
+    int64_t dim = score ? facts_.Find(score->k_axis)->max_extent : 1;
+    // Value columns: the free axes inside the key loop and the ones that read the result.
+    std::vector<const AxisFacts*> columns;
+    for (const AxisFacts& axis : facts_.axes) {
+      if (axis.role != AxisRole::kFree || !axis.is_static) continue;
+      bool in_keys = std::find(axis.outer.begin(), axis.outer.end(), j) != axis.outer.end();
+      bool after = axis.outer == keys.outer;
+      if (in_keys || after) columns.push_back(&axis);
+    }
+    int64_t width = columns.empty() ? 1 : columns[0]->max_extent;
+
+    // Threads 16 x 16 over rows and keys; shrink until what is staged fits.
+    int64_t element = score ? SizeOf(score->a_dtype) : 4;
+    int64_t bs = std::min<int64_t>(64, std::max<int64_t>(16, PowerOfTwoAtMost(2 * row_count - 1))), bj = 64;
+    auto bytes = [&] {
+      return bs * (dim + 16 / element) * element + bj * (dim + width + 32 / element) * element + bs * (bj + 4) * 4;
+    };
+    while (bytes() > target_.shared_bytes_per_block && bj > 16) bj /= 2;
+    while (bytes() > target_.shared_bytes_per_block && bs > 16) bs /= 2;
+    schedule_.threads = 256;
+    if (!row.empty()) Add(row, LoopKind::kGridX, 1, Digits({Registers(bs / 16), Threads(16, 16)}));
+    Add(j, LoopKind::kSerial, 1, Digits({Registers(bj / 16), Threads(16, 1)}));
+    if (score != nullptr) {
+      int64_t unit = PowerOfTwoIn(dim, 4);
+      Add(score->k_axis, LoopKind::kSerial, 1, Digits({Registers(unit)}));
+    }
+    Add(j + "_value", LoopKind::kSerial, bj / 4, Digits({Registers(4)}));
+    for (const AxisFacts* axis : columns) {
+      int64_t lanes = PowerOfTwoIn(axis->max_extent, 16);
+      Add(axis->name, LoopKind::kSerial, 1, Digits({Registers(axis->max_extent / lanes), Threads(lanes, 1)}));
+    }
+    if (score != nullptr) {
+      int padding = static_cast<int>(16 / element);
+      if (!row.empty()) StageAt(score->a, row, padding);
+      StageAt(score->b, j, padding);
+    }
+    for (const std::string& value : facts_.softmax_values) StageAt(value, j, static_cast<int>(16 / element));
+  }
+
+  LoopFacts facts_;
+  const Target& target_;
+  Schedule schedule_;
+};
+
+}  // namespace
+
+Schedule ChooseSchedule(const LoopFn& loop, const Target& target) { return Chooser(loop, target).Run(); }
+
+}  // namespace hackc::schedule

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// Loop-level kernel + target -> Schedule, from facts of the loops and of the hardware; never from the name of
+// an operation. The forms, by what the nest is made of:
+//   softmax    a streaming softmax: rows of scores over threads, chunks of keys staged in shared memory
+//   product    a contraction with enough rows: a tile over threads and registers, both operands staged
+//   narrow     a contraction with few rows: lanes over the contracted axis, warps over columns
+//   rows       reductions of rows: one block per row, threads over the reduced axis
+//   pointwise  no reduction: threads over the last axes, 16 bytes each
+//
+//   Schedule schedule = ChooseSchedule(loop, FindTarget("sm_90a").value());
+//
+// Thread safety: pure function.
+#pragma once
+
+#include "compiler/ir/stmt.h"
+#include "compiler/schedule/target.h"
+
+namespace hackc::schedule {
+
+ir::Schedule ChooseSchedule(const ir::LoopFn& loop, const Target& target);
+
+}  // namespace hackc::schedule

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/schedule/loop_facts.h"
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/ir/rewrite.h"
+
+namespace hackc::schedule {
+namespace {
+
+using namespace ir;  // NOLINT
+
+class Finder {
+ public:
+  explicit Finder(const LoopFn& loop) : loop_(loop), ranges_(loop.fn.symbols) {}
+
+  LoopFacts Run() {
+    Visit(loop_.fn.body, {});
+    return std::move(facts_);
+  }
+
+ private:
+  void Visit(const Block& block, const std::vector<std::string>& outer) {
+    for (const Stmt& stmt : block) {
+      if (const auto* loop = As<For>(stmt)) {
+        ranges_.SetAxis(loop->axis, loop->extent);
+        Range extent = Bounds(loop->extent, ranges_);
+        facts_.axes.push_back({loop->axis, loop->role, extent.min, extent.max, AsInt(loop->extent).has_value(), outer});
+        std::vector<std::string> inner = outer;
+        inner.push_back(loop->axis);
+        Visit(loop->body, inner);
+      } else if (const auto* let = As<Let>(stmt)) {
+        lets_[let->name] = let->value;
+      } else if (const auto* acc = As<Accumulator>(stmt)) {
+        monoids_[acc->name] = acc->monoid;
+      } else if (const auto* update = As<Accumulate>(stmt)) {
+        VisitUpdate(*update, outer);
+      } else if (const auto* store = As<Store>(stmt)) {
+        facts_.widest_store = SizeOf(store->value->dtype);
+      }
+    }
+  }
+
+  void VisitUpdate(const Accumulate& update, const std::vector<std::string>& outer) {
+    if (monoids_[update.name] == Monoid::kSoftmaxSum) {
+      for (size_t i = outer.size(); i-- > 0;) {
+        if (facts_.Find(outer[i])->role == AxisRole::kFree) continue;
+        if (std::find(facts_.softmax_axes.begin(), facts_.softmax_axes.end(), outer[i]) == facts_.softmax_axes.end()) {
+          facts_.softmax_axes.push_back(outer[i]);
+        }
+        break;
+      }
+      Expr value = InlineLets(update.operands[1]);
+      for (const Load* load : Loads(value)) facts_.softmax_values.push_back(load->buffer);
+      return;
+    }
+    if (outer.empty() || facts_.Find(outer.back())->role != AxisRole::kContract) return;
+    const auto* product = As<Binary>(update.operands[0]);
+    if (product == nullptr || product->op != BinaryOp::kMul) return;
+    Contraction contraction;
+    contraction.accumulator = update.name;
+    contraction.k_axis = outer.back();
+    std::set<std::string> in_a = Axes(product->a), in_b = Axes(product->b);
+    for (const std::string& axis : outer) {
+      if (facts_.Find(axis)->role == AxisRole::kContract) continue;
+      bool a = in_a.count(axis), b = in_b.count(axis);
+      if (a && b) contraction.batch_axes.push_back(axis);
+      if (a && !b) contraction.m_axes.push_back(axis);
+      if (b && !a) contraction.n_axes.push_back(axis);
+    }
+    SetOperand(product->a, contraction.a, contraction.a_dtype);
+    SetOperand(product->b, contraction.b, contraction.b_dtype);
+    facts_.contractions.push_back(std::move(contraction));
+  }
+
+  Expr InlineLets(const Expr& e) const {
+    return Substitute(e, [&](const std::string& name) -> Expr {
+      auto it = lets_.find(name);
+      return it == lets_.end() ? nullptr : InlineLets(it->second);
+    });
+  }
+
+  void SetOperand(const Expr& operand, std::string& buffer, DType& dtype) const {
+    Expr inlined = InlineLets(operand);
+    std::vector<const Load*> loads = Loads(inlined);
+    if (loads.size() != 1) return;
+    buffer = loads[0]->buffer;
+    dtype = loads[0]->dtype;
+  }
+
+  // Axes that `e` varies with, through lets.
+  std::set<std::string> Axes(const Expr& e) const {
+    std::vector<std::string> names = FreeVars(InlineLets(e));
+    return {names.begin(), names.end()};
+  }
+
+  const LoopFn& loop_;
+  RangeMap ranges_;
+  LoopFacts facts_;
+  std::map<std::string, Expr> lets_;
+  std::map<std::string, Monoid> monoids_;
+};
+
+}  // namespace
+
+const AxisFacts* LoopFacts::Find(const std::string& axis) const {
+  for (const AxisFacts& facts : axes) {
+    if (facts.name == axis) return &facts;
+  }
+  return nullptr;
+}
+
+LoopFacts FindFacts(const LoopFn& loop) { return Finder(loop).Run(); }
+
+}  // namespace hackc::schedule
