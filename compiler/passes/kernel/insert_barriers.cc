@@ -49,6 +49,13 @@ class Inserter {
           out.push_back(stmt);
           continue;
         }
+        // What happened before the loop is settled before it, once, not in every iteration.
+        State use;
+        Use(loop->body, use);
+        if (Conflict(use, state)) {
+          out.push_back(MakeStmt(Barrier{}));
+          state = {};
+        }
         // The body is entered from above and from its own end.
         State entry = state;
         for (int round = 0; round < 2; ++round) {

@@ -203,7 +203,12 @@ class Splitter {
     std::swap(loaded, loaded_);
     size_t staged_before = staged_.size();
     for (const StageSchedule& stage : in_.schedule.stages) {
-      if (stage.axis == loop.axis) Stage(stage, loop);
+      if (stage.axis == loop.axis) pending_stages_.push_back(&stage);
+    }
+    // Inside the grid there is nothing but the next grid loop: fill where the last one has opened.
+    if (!HoldsGridLoop(loop)) {
+      for (const StageSchedule* stage : pending_stages_) Stage(*stage, loop);
+      pending_stages_.clear();
     }
     Block inner = Process(loop.body);
     if (has_steps) {
@@ -228,6 +233,12 @@ class Splitter {
         }
       }
     }
+  }
+
+  bool HoldsGridLoop(const For& loop) const {
+    const For* inner = loop.body.size() == 1 ? As<For>(loop.body.front()) : nullptr;
+    auto it = inner ? schedules_.find(inner->axis) : schedules_.end();
+    return it != schedules_.end() && it->second->outer != LoopKind::kSerial;
   }
 
   // ---- declarations ------------------------------------------------------------------------------------
@@ -518,7 +529,7 @@ class Splitter {
     WalkExprs(loop.body, [&](const Expr& e) {
       Walk(e, [&](const Expr& node) {
         const auto* load = As<Load>(node);
-        if (!load || load->buffer != stage.buffer) return;
+        if (!load || load->buffer != stage.buffer || !VariesWith(node, stage.axis)) return;
         for (const Expr& seen : found) {
           if (Equal(seen, node)) return;
         }
@@ -526,6 +537,11 @@ class Splitter {
       });
     });
     for (const Expr& node : found) StageLoad(stage, node, inner);
+  }
+
+  static bool VariesWith(const Expr& e, const std::string& axis) {
+    std::vector<std::string> names = FreeVars(e);
+    return std::find(names.begin(), names.end(), axis) != names.end();
   }
 
   void StageLoad(const StageSchedule& stage, const Expr& node, const std::map<std::string, const For*>& inner) {
@@ -640,6 +656,7 @@ class Splitter {
   std::set<std::string> accumulators_declared_, shared_, full_axes_;
   std::map<std::string, std::set<std::string>> accumulated_over_;
   std::vector<Staged> staged_;
+  std::vector<const StageSchedule*> pending_stages_;
   std::vector<std::pair<Expr, Expr>> loaded_;
   Block out_;
   std::map<std::string, int> loop_uses_;

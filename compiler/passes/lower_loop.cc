@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/passes/lower_loop.h"
+
+#include <chrono>
+
+#include "compiler/passes/kernel/distribute.h"
+#include "compiler/passes/kernel/insert_barriers.h"
+#include "compiler/passes/kernel/vectorize.h"
+#include "compiler/passes/tile/expand_softmax.h"
+#include "compiler/passes/tile/split_axes.h"
+#include "compiler/support/internal_error.h"
+#include "compiler/support/status_macros.h"
+
+namespace hackc::passes {
+
+const std::vector<KernelPass>& KernelPasses() {
+  static const auto* table = new std::vector<KernelPass>{
+      {"expand_softmax", &ExpandSoftmax},
+      {"split_axes", &SplitAxes},
+      {"distribute", &Distribute},
+      {"vectorize", &Vectorize},
+      {"insert_barriers", &InsertBarriers},
+  };
+  return *table;
+}
+
+absl::StatusOr<LoweredKernel> LowerLoop(const ir::LoopFn& loop, const ir::Schedule& schedule) {
+  LoweredKernel out;
+  out.tile = {loop.fn, schedule};
+  for (const KernelPass& pass : KernelPasses()) {
+    auto start = std::chrono::steady_clock::now();
+    try {
+      if (auto* tile = std::get_if<0>(&pass.run)) {
+        HACKC_ASSIGN_OR_RETURN(out.tile, (*tile)(out.tile));
+      } else if (auto* lower = std::get_if<1>(&pass.run)) {
+        HACKC_ASSIGN_OR_RETURN(out.kernel, (*lower)(out.tile));
+      } else {
+        HACKC_ASSIGN_OR_RETURN(out.kernel, std::get<2>(pass.run)(out.kernel));
+      }
+    } catch (const InternalError& error) {
+      throw InternalError(std::string("pass ") + std::string(pass.name) + ", kernel " + loop.fn.name + ": " + error.what());
+    }
+    std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    out.times.emplace_back(pass.name, took.count());
+  }
+  return out;
+}
+
+}  // namespace hackc::passes
