@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/passes/loop/finish_kernel.h"
+
+#include <algorithm>
+#include <map>
+
+#include "compiler/ir/rewrite.h"
+
+namespace hackc::passes {
+namespace {
+
+using namespace ir;  // NOLINT
+
+// How much of a kernel's work an operation usually is; the kernel is named after the greatest.
+int Weight(const TensorOp& op) {
+  if (const auto* reduce = std::get_if<TensorReduce>(&op.op)) {
+    return reduce->monoid == Monoid::kSoftmaxSum ? 3 : 1;
+  }
+  return std::holds_alternative<TensorContract>(op.op) ? 2 : 0;
+}
+
+// {"gate_linear", "up_linear"} -> "gate_up_linear".
+std::string Join(const std::vector<std::string>& labels) {
+  std::string suffix = labels[0].substr(std::min(labels[0].size(), labels[0].rfind('_')));
+  std::string name;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    std::string stem = labels[i];
+    bool shared = i + 1 < labels.size() && !suffix.empty() &&
+                  std::all_of(labels.begin(), labels.end(), [&](const std::string& label) {
+                    return label.size() > suffix.size() && label.ends_with(suffix);
+                  });
+    if (shared) stem.resize(stem.size() - suffix.size());
+    name += (name.empty() ? "" : "_") + stem;
+  }
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+}
+
+void AddOnce(std::vector<std::string>& list, const std::string& item) {
+  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+}
+
+void NameFunction(const SegmentValues& values, const TensorOp& sink,
+                  const std::vector<std::string>& computed, Function& fn) {
+  // The sink comes first in `computed` and last in what people read.
+  std::vector<const TensorOp*> ops;
+  for (const std::string& value : computed) ops.push_back(values.ops.at(value));
+  int greatest = Weight(sink);
+  for (const TensorOp* op : ops) greatest = std::max(greatest, Weight(*op));
+  std::vector<std::string> named, all;
+  for (const TensorOp* op : ops) {
+    if (Weight(*op) == greatest) AddOnce(named, op->label);
+  }
+  std::reverse(ops.begin(), ops.end());
+  for (const TensorOp* op : ops) AddOnce(all, op->label);
+  fn.name = greatest == 0 ? Join({sink.label}) : Join(named);
+  for (const std::string& label : all) fn.computes += (fn.computes.empty() ? "" : " + ") + label;
+}
+
+}  // namespace
+
+std::string NameSet::Unique(const std::string& base) {
+  std::string name = base;
+  for (int i = 2; !used_.insert(name).second; ++i) name = base + std::to_string(i);
+  return name;
+}
+
+LoopLaunch FinishKernel(const SegmentValues& values, const TensorOp& sink,
+                        const std::vector<std::string>& computed, Block body) {
+  auto outside = [&](const std::string& name) -> std::string {  // the value, or "" for the kernel's own names
+    if (name[0] != '=') return "";
+    auto state = values.updated_states.find(name.substr(1));
+    return state == values.updated_states.end() ? name.substr(1) : state->second;
+  };
+  std::string written = outside(OutsideName(sink.out));
+  std::vector<std::string> args;
+  WalkExprs(body, [&](const Expr& e) {
+    for (const Load* load : Loads(e)) {
+      std::string value = outside(load->buffer);
+      if (!value.empty() && value != written) AddOnce(args, value);
+    }
+  });
+  args.push_back(written);
+
+  LoopLaunch launch;
+  launch.args = args;
+  Function& fn = launch.fn.fn;
+  std::map<std::string, int> counts;
+  std::map<std::string, std::string> buffer_of;
+  bool updates = written != sink.out;
+  for (const std::string& value : args) {
+    auto kind = values.source_kinds.find(value);
+    bool source = kind != values.source_kinds.end();
+    std::string stem = !source                                       ? "x"
+                       : kind->second == SourceDecl::Kind::kWeight   ? "w"
+                       : kind->second == SourceDecl::Kind::kConstant ? "c"
+                       : kind->second == SourceDecl::Kind::kState    ? "state"
+                                                                     : "x";
+    bool is_output = value == written && !updates;
+    const ValueType& type = values.types.at(value);
+    BufferDecl buffer;
+    buffer.name = is_output ? "y" : stem + std::to_string(counts[stem]++);
+    buffer.dtype = type.dtype;
+    buffer.shape = type.shape;
+    buffer.access = value != written ? Access::kRead : updates ? Access::kReadWrite : Access::kWrite;
+    buffer_of[value] = buffer.name;
+    fn.buffers.push_back(std::move(buffer));
+  }
+  if (!updates) launch.results.emplace_back(sink.out, sink.type);
+
+  fn.body = RenameAll(body, [&](const std::string& name) {
+    std::string value = outside(name);
+    return value.empty() ? (name[0] == '#' ? name.substr(1) : name) : buffer_of.at(value);
+  });
+  std::set<std::string> symbols;
+  auto collect = [&](const Expr& e) {
+    Walk(e, [&](const Expr& node) {
+      if (const Symbol* symbol = As<Symbol>(node)) symbols.insert(symbol->name);
+    });
+  };
+  WalkExprs(fn.body, collect);
+  for (const BufferDecl& buffer : fn.buffers) {
+    for (const Expr& extent : buffer.shape) collect(extent);
+  }
+  for (const SymbolDecl& symbol : values.symbols) {
+    if (symbols.contains(symbol.name)) fn.symbols.push_back(symbol);
+  }
+  NameFunction(values, sink, computed, fn);
+  return launch;
+}
+
+}  // namespace hackc::passes

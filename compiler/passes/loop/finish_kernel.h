@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// The last step of writing a kernel: buffers get canonical names and declarations, and the kernel gets its
+// own name from the labels of what it computes.
+//
+// While a body is being written, values outside of the kernel are loads and stores of OutsideName(value) and
+// reduction states are KernelName(name), so that neither can be taken for an operation's axes or values.
+// Thread safety: pure functions; NameSet is for one thread.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/passes/loop/loop_builder.h"
+
+namespace hackc::passes {
+
+inline std::string OutsideName(const std::string& value) { return "=" + value; }
+inline std::string KernelName(const std::string& name) { return "#" + name; }
+inline bool IsKernelName(const std::string& name) { return name[0] == '=' || name[0] == '#'; }
+
+// Gives out names that are unique in a kernel: k, k2, k3.
+class NameSet {
+ public:
+  std::string Unique(const std::string& base);
+
+ private:
+  std::set<std::string> used_;
+};
+
+// `computed` are the values that the kernel computes, the sink among them.
+ir::LoopLaunch FinishKernel(const SegmentValues& values, const ir::TensorOp& sink,
+                            const std::vector<std::string>& computed, ir::Block body);
+
+}  // namespace hackc::passes

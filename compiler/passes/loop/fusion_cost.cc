@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/passes/loop/fusion_cost.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "compiler/ir/expr.h"
+
+namespace hackc::passes {
+namespace {
+
+using namespace ir;  // NOLINT
+
+constexpr double kTranscendental = 8;
+
+double OperationsOf(const Expr& node) {
+  if (!IsFloat(node->dtype)) return 0;
+  if (const Unary* unary = As<Unary>(node)) {
+    return unary->op == UnaryOp::kNeg || unary->op == UnaryOp::kAbs ? 1 : kTranscendental;
+  }
+  if (const Binary* binary = As<Binary>(node)) {
+    return binary->op == BinaryOp::kDiv || binary->op == BinaryOp::kPow ? kTranscendental : 1;
+  }
+  return As<Select>(node) ? 1 : 0;
+}
+
+class Counter {
+ public:
+  Counter(const Function& fn, bool largest) {
+    for (const SymbolDecl& symbol : fn.symbols) {
+      symbols_[symbol.name] = static_cast<double>(largest ? symbol.max : symbol.min);
+    }
+    for (const BufferDecl& buffer : fn.buffers) sizes_[buffer.name] = SizeOf(buffer.dtype);
+    Count(fn.body, 1);
+  }
+  FusionCost cost() const { return cost_; }
+
+ private:
+  using Seen = std::unordered_set<Expr, ExprHash, ExprEqual>;
+
+  // Axes stand at the middle of their range, so that a triangular loop nest counts half of its square.
+  double Evaluate(const Expr& e) const {
+    if (auto value = AsInt(e)) return static_cast<double>(*value);
+    if (const Symbol* symbol = As<Symbol>(e)) return symbols_.at(symbol->name);
+    if (const Var* var = As<Var>(e)) {
+      auto it = middle_.find(var->name);
+      return it == middle_.end() ? 0 : it->second;
+    }
+    const Binary* n = As<Binary>(e);
+    if (!n) return 1;
+    double a = Evaluate(n->a), b = Evaluate(n->b);
+    switch (n->op) {
+      case BinaryOp::kAdd: return a + b;
+      case BinaryOp::kSub: return a - b;
+      case BinaryOp::kMul: return a * b;
+      case BinaryOp::kFloorDiv: return b == 0 ? 0 : a / b;
+      case BinaryOp::kMin: return std::min(a, b);
+      case BinaryOp::kMax: return std::max(a, b);
+      default: return a;
+    }
+  }
+
+  void CountExpr(const Expr& e, double times, Seen& seen) {
+    Walk(e, [&](const Expr& node) {
+      if (!seen.insert(node).second) return;
+      cost_.operations += times * OperationsOf(node);
+      const Load* load = As<Load>(node);
+      auto size = load ? sizes_.find(load->buffer) : sizes_.end();
+      if (size != sizes_.end()) cost_.bytes += times * size->second;
+    });
+  }
+
+  void Count(const Block& block, double times) {
+    Seen seen;
+    for (const Stmt& s : block) {
+      if (const For* loop = As<For>(s)) {
+        double extent = std::max(0.0, Evaluate(loop->extent));
+        middle_[loop->axis] = (extent - 1) / 2;
+        cost_.trips += times * extent;
+        Count(loop->body, times * extent);
+      } else if (const Let* let = As<Let>(s)) {
+        CountExpr(let->value, times, seen);
+      } else if (const Accumulate* accumulate = As<Accumulate>(s)) {
+        for (const Expr& operand : accumulate->operands) CountExpr(operand, times, seen);
+        cost_.operations += times;
+      } else if (const Store* store = As<Store>(s)) {
+        CountExpr(store->value, times, seen);
+        for (const Expr& index : store->indices) CountExpr(index, times, seen);
+        cost_.bytes += times * sizes_.at(store->buffer);
+      }
+    }
+  }
+
+  std::map<std::string, double> symbols_, middle_;
+  std::map<std::string, int> sizes_;
+  FusionCost cost_;
+};
+
+FusionCost Total(const std::vector<const Function*>& kernels, bool largest) {
+  FusionCost total;
+  for (const Function* kernel : kernels) {
+    FusionCost cost = CostOf(*kernel, largest);
+    total.bytes += cost.bytes;
+    total.trips += cost.trips;
+    total.operations += cost.operations;
+  }
+  return total;
+}
+
+}  // namespace
+
+FusionCost CostOf(const Function& fn, bool largest) { return Counter(fn, largest).cost(); }
+
+bool CostsNoMore(const std::vector<const Function*>& fused, const std::vector<const Function*>& separate) {
+  constexpr double kRounding = 1 + 1e-9;  // sums of products above 2^53
+  for (bool largest : {false, true}) {
+    FusionCost a = Total(fused, largest), b = Total(separate, largest);
+    if (a.bytes > b.bytes * kRounding || a.trips > b.trips * kRounding ||
+        a.operations > b.operations * kRounding) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace hackc::passes

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/passes/loop/lower_tensor.h"
+
+#include <algorithm>
+
+#include "compiler/ir/tensor_walk.h"
+#include "compiler/passes/loop/fusion_cost.h"
+#include "compiler/passes/loop/loop_builder.h"
+#include "compiler/support/internal_error.h"
+
+namespace hackc::passes {
+namespace {
+
+using namespace ir;  // NOLINT
+
+using Kernels = std::map<std::string, LoopLaunch>;  // by sink
+
+class SegmentFusion {
+ public:
+  SegmentFusion(const SegmentValues& values, const TensorSegment& segment)
+      : values_(values), segment_(segment) {
+    for (const TensorOp& op : segment.ops) {
+      for (const std::string& value : ValuesRead(op)) {
+        if (values.ops.contains(value)) readers_[value].push_back(&op);
+      }
+      if (DependsOnWeightsOnly(op)) prepared_.insert(op.out);
+    }
+  }
+
+  std::vector<LoopLaunch> Run() {
+    for (auto op = segment_.ops.rbegin(); op != segment_.ops.rend(); ++op) Decide(*op);
+    std::vector<LoopLaunch> launches;
+    for (const TensorOp& op : segment_.ops) {
+      if (!fused_.contains(op.out)) launches.push_back(kernels_.at(op.out));
+    }
+    return launches;
+  }
+
+ private:
+  bool DependsOnWeightsOnly(const TensorOp& op) const {
+    for (const Expr& extent : op.type.shape) {
+      if (!AsInt(extent)) return false;
+    }
+    std::vector<std::string> read = ValuesRead(op);
+    return !read.empty() && std::all_of(read.begin(), read.end(), [&](const std::string& value) {
+      auto kind = values_.source_kinds.find(value);
+      return prepared_.contains(value) ||
+             (kind != values_.source_kinds.end() && (kind->second == SourceDecl::Kind::kWeight ||
+                                                     kind->second == SourceDecl::Kind::kConstant));
+    });
+  }
+
+  bool MustReachMemory(const TensorOp& op) const {
+    const auto& yields = segment_.yields;
+    return std::holds_alternative<TensorScatter>(op.op) || prepared_.contains(op.out) ||
+           !readers_.contains(op.out) || std::find(yields.begin(), yields.end(), op.out) != yields.end();
+  }
+
+  // Kernels that compute something from `op`, given what is fused so far.
+  std::set<std::string> SinksReading(const TensorOp& op) const {
+    std::set<std::string> sinks;
+    for (const TensorOp* reader : readers_.at(op.out)) {
+      if (fused_.contains(reader->out)) {
+        sinks.merge(SinksReading(*reader));
+      } else {
+        sinks.insert(reader->out);
+      }
+    }
+    return sinks;
+  }
+
+  void Decide(const TensorOp& op) {
+    std::optional<LoopLaunch> own = BuildKernel(values_, op.out, fused_);
+    HACKC_CHECK(own.has_value()) << "cannot write a kernel for %" << op.out;
+    if (MustReachMemory(op) || !TryToFuse(op, *own)) kernels_[op.out] = *std::move(own);
+  }
+
+  bool TryToFuse(const TensorOp& op, const LoopLaunch& own) {
+    std::set<std::string> fused = fused_;
+    fused.insert(op.out);
+    Kernels joined;
+    std::vector<const Function*> before = {&own.fn.fn}, after;
+    for (const std::string& sink : SinksReading(op)) {
+      std::optional<LoopLaunch> kernel = BuildKernel(values_, sink, fused);
+      if (!kernel) return false;
+      before.push_back(&kernels_.at(sink).fn.fn);
+      after.push_back(&joined.emplace(sink, *std::move(kernel)).first->second.fn.fn);
+    }
+    if (!CostsNoMore(after, before)) return false;
+    fused_ = std::move(fused);
+    for (auto& [sink, kernel] : joined) kernels_[sink] = std::move(kernel);
+    return true;
+  }
+
+  const SegmentValues& values_;
+  const TensorSegment& segment_;
+  std::map<std::string, std::vector<const TensorOp*>> readers_;
+  std::set<std::string> prepared_;  // depends on weights only
+  std::set<std::string> fused_;
+  Kernels kernels_;  // of the sinks so far, with what is fused so far
+};
+
+void AddSources(const std::vector<SourceDecl>& sources, SegmentValues& values) {
+  for (const SourceDecl& source : sources) {
+    values.types[source.name] = source.type;
+    values.source_kinds[source.name] = source.kind;
+  }
+}
+
+}  // namespace
+
+LoopModule LowerTensor(const TensorModule& module) {
+  LoopModule result;
+  result.name = module.name;
+  result.symbols = module.symbols;
+  result.sources = module.sources;
+  result.outputs = module.outputs;
+  SegmentValues values;
+  values.symbols = module.symbols;
+  AddSources(module.sources, values);
+  for (const TensorSegment& segment : module.segments) {
+    AddSources(segment.sources, values);
+    for (const Carry& carry : segment.carries) values.types[carry.name] = values.types.at(carry.initial);
+    values.ops.clear();
+    for (const TensorOp& op : segment.ops) {
+      values.types[op.out] = op.type;
+      values.ops[op.out] = &op;
+      if (const auto* scatter = std::get_if<TensorScatter>(&op.op)) {
+        auto earlier = values.updated_states.find(scatter->state);
+        values.updated_states[op.out] =
+            earlier == values.updated_states.end() ? scatter->state : earlier->second;
+      }
+    }
+    LoopSegment loops;
+    loops.name = segment.name;
+    loops.count = segment.count;
+    loops.first_layer = segment.first_layer;
+    loops.layer_step = segment.layer_step;
+    loops.carries = segment.carries;
+    loops.sources = segment.sources;
+    loops.yields = segment.yields;
+    loops.results = segment.results;
+    loops.ops = SegmentFusion(values, segment).Run();
+    for (size_t i = 0; i < segment.results.size(); ++i) {
+      values.types[segment.results[i]] = values.types.at(segment.yields[i]);
+    }
+    result.segments.push_back(std::move(loops));
+  }
+  return result;
+}
+
+}  // namespace hackc::passes

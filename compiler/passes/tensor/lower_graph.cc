@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/passes/tensor/lower_graph.h"
+
+#include <limits>
+#include <map>
+#include <numbers>
+#include <set>
+
+#include "compiler/ir/simplify.h"
+#include "compiler/support/internal_error.h"
+
+namespace hackc::passes {
+namespace {
+
+using namespace ir;  // NOLINT: nearly every name here is Graph or Tensor IR
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Expr Unary(UnaryOp op, const Expr& a) { return MakeUnary(op, a); }
+Expr Divide(const Expr& a, const Expr& b) { return MakeBinary(BinaryOp::kDiv, a, b); }
+Expr F32(const Expr& a) { return MakeCast(DType::kF32, a); }
+Expr Number(double value) { return FloatLit(value); }
+
+std::vector<TensorAxis> AxesOf(const std::vector<Expr>& shape) {
+  static const std::vector<std::vector<std::string>> kNames = {
+      {}, {"c"}, {"s", "c"}, {"b", "s", "c"}, {"b", "s", "h", "d"}};
+  HACKC_CHECK(shape.size() < kNames.size()) << "rank " << shape.size();
+  std::vector<TensorAxis> axes;
+  for (size_t i = 0; i < shape.size(); ++i) axes.push_back({kNames[shape.size()][i], shape[i]});
+  return axes;
+}
+
+std::vector<Expr> IndicesOf(const std::vector<TensorAxis>& axes) {
+  std::vector<Expr> indices;
+  for (const TensorAxis& axis : axes) indices.push_back(Axis(axis.name));
+  return indices;
+}
+
+int64_t StaticExtent(const Expr& extent) {
+  HACKC_CHECK(AsInt(extent).has_value()) << Print(extent) << " must be static";
+  return *AsInt(extent);
+}
+
+// "model.layers.{layer}.self_attn.q_proj.weight" -> "q_proj".
+std::string CheckpointModule(const std::string& weight_name) {
+  size_t end = weight_name.rfind('.');
+  if (end == std::string::npos) return weight_name;
+  size_t begin = weight_name.rfind('.', end - 1);
+  return weight_name.substr(begin == std::string::npos ? 0 : begin + 1,
+                            end - (begin == std::string::npos ? 0 : begin + 1));
+}
+
+bool RemoveSuffix(std::string& text, std::string_view suffix) {
+  if (text.size() <= suffix.size() || !text.ends_with(suffix)) return false;
+  text.resize(text.size() - suffix.size());
+  return true;
+}
+
+class Lowering {
+ public:
+  explicit Lowering(const GraphModule& graph) : graph_(graph) {
+    for (const SymbolDecl& symbol : graph.symbols) has_past_ |= symbol.name == "past";
+  }
+
+  TensorModule Run() {
+    TensorModule module;
+    module.name = graph_.name;
+    module.symbols = graph_.symbols;
+    module.sources = graph_.sources;
+    module.outputs = graph_.outputs;
+    for (const SourceDecl& source : graph_.sources) AddSource(source);
+    for (const GraphSegment& segment : graph_.segments) {
+      for (const SourceDecl& source : segment.sources) AddSource(source);
+      for (const GraphOp& op : segment.ops) Declare(op.out, op.type);
+    }
+    for (const GraphSegment& segment : graph_.segments) module.segments.push_back(LowerSegment(segment));
+    return module;
+  }
+
+ private:
+  void Declare(const std::string& name, const ValueType& type) { types_[name] = type; }
+  void AddSource(const SourceDecl& source) {
+    Declare(source.name, source.type);
+    if (source.kind == SourceDecl::Kind::kWeight) weight_names_[source.name] = source.weight_name;
+  }
+
+  TensorSegment LowerSegment(const GraphSegment& segment) {
+    TensorSegment result;
+    result.name = segment.name;
+    result.count = segment.count;
+    result.first_layer = segment.first_layer;
+    result.layer_step = segment.layer_step;
+    result.carries = segment.carries;
+    result.sources = segment.sources;
+    result.yields = segment.yields;
+    result.results = segment.results;
+    for (const Carry& carry : segment.carries) Declare(carry.name, TypeOf(carry.initial));
+    ops_ = &result.ops;
+    for (const GraphOp& op : segment.ops) {
+      std::visit([&](const auto& n) { Lower(op, n); }, op.op);
+    }
+    for (size_t i = 0; i < segment.results.size(); ++i) {
+      Declare(segment.results[i], TypeOf(segment.yields[i]));
+    }
+    return result;
+  }
+
+  const ValueType& TypeOf(const std::string& name) const {
+    auto it = types_.find(name);
+    HACKC_CHECK(it != types_.end()) << "unknown value %" << name;
+    return it->second;
+  }
+  Expr Value(const std::string& name, std::vector<Expr> indices) const {
+    return MakeLoad(name, TypeOf(name).dtype, std::move(indices));
+  }
+  Expr Wide(const std::string& name, std::vector<Expr> indices) const {
+    return F32(Value(name, std::move(indices)));
+  }
+
+  void Emit(std::string out, ValueType type, std::vector<TensorAxis> axes, TensorOpVariant op,
+            std::string label) {
+    Declare(out, type);
+    ops_->push_back({std::move(out), std::move(type), std::move(axes), std::move(op), std::move(label)});
+  }
+  // A float32 part of an operation's value; the name of what it defines.
+  std::string EmitPart(const GraphOp& op, std::string_view part, const std::vector<TensorAxis>& axes,
+                       TensorOpVariant tensor_op, const std::string& label) {
+    std::string name = op.out + "." + std::string(part);
+    ValueType type{DType::kF32, {}};
+    for (const TensorAxis& axis : axes) type.shape.push_back(axis.extent);
+    Emit(name, type, axes, std::move(tensor_op), label);
+    return name;
+  }
+  // The operation's own value: a map rounded to its dtype.
+  void EmitResult(const GraphOp& op, const std::vector<TensorAxis>& axes, const Expr& value,
+                  const std::string& label) {
+    Emit(op.out, op.type, axes, TensorMap{MakeCast(op.type.dtype, value)}, label);
+  }
+  template <typename F>
+  void Pointwise(const GraphOp& op, const std::string& label, F value) {
+    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
+    EmitResult(op, axes, value(IndicesOf(axes)), label);
+  }
+
+  Expr Past() const { return has_past_ ? MakeSymbol("past") : IntLit(0); }
+
+  // What a linear or norm is for, from the checkpoint's name of its weight.
+  std::string LabelOfWeight(const std::string& weight, const std::string& out) const {
+    auto it = weight_names_.find(weight);
+    std::string stem = it == weight_names_.end() ? weight : CheckpointModule(it->second);
+    if (RemoveSuffix(stem, "_proj") || RemoveSuffix(stem, "_weight")) return stem + "_linear";
+    if (RemoveSuffix(stem, "_layernorm")) return stem + "_norm";
+    if (stem == "norm") return "final_norm";
+    return stem.ends_with("_norm") || stem == "lm_head" ? stem : out;
+  }
+
+  void Lower(const GraphOp& op, const GraphEmbedding& n) {
+    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
+    std::vector<Expr> at = IndicesOf(axes);
+    const ValueType& table = TypeOf(n.table);
+    Expr id = Value(n.ids, {at[0], at[1]});
+    Expr last = MakeCast(id->dtype, table.shape[0] - 1);
+    Expr row = MakeCast(DType::kI32, Max(Min(id, last), IntLit(0, id->dtype)));
+    std::string rows = op.out;
+    if (table.dtype != op.type.dtype) rows += ".rows";
+    Emit(rows, {table.dtype, op.type.shape}, axes, TensorGather{Value(n.table, {row, at[2]})}, "embedding");
+    if (rows != op.out) EmitResult(op, axes, Value(rows, at), "embedding");
+  }
+
+  void Lower(const GraphOp& op, const GraphLinear& n) {
+    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
+    std::vector<Expr> at = IndicesOf(axes), x_at = at;
+    Expr k = Axis("k"), feature = at.back();
+    x_at.back() = k;
+    Expr weight = n.transposed ? Wide(n.weight, {k, feature}) : Wide(n.weight, {feature, k});
+    TensorContract contract{{{"k", TypeOf(n.x).shape.back()}}, Wide(n.x, x_at), weight};
+    std::string label = LabelOfWeight(n.weight, op.out);
+    if (op.type.dtype == DType::kF32 && n.bias.empty()) {
+      Emit(op.out, op.type, axes, std::move(contract), label);
+      return;
+    }
+    Expr sum = Value(EmitPart(op, "sum", axes, std::move(contract), label), at);
+    EmitResult(op, axes, n.bias.empty() ? sum : sum + Wide(n.bias, {feature}), label);
+  }
+
+  // Sum over the last axis of what `term` makes of an element's indices.
+  template <typename F>
+  Expr RowSum(const GraphOp& op, std::string_view part, const std::vector<TensorAxis>& axes, F term,
+              const std::string& label) {
+    std::vector<TensorAxis> rows(axes.begin(), axes.end() - 1);
+    std::vector<Expr> row = IndicesOf(rows), element = row;
+    element.push_back(Axis("k"));
+    TensorReduce reduce{Monoid::kSum, {{"k", axes.back().extent}}, {term(element)}};
+    return Value(EmitPart(op, part, rows, std::move(reduce), label), row);
+  }
+  Expr RowValue(const GraphOp& op, std::string_view part, const std::vector<TensorAxis>& axes,
+                const Expr& value, const std::string& label) {
+    std::vector<TensorAxis> rows(axes.begin(), axes.end() - 1);
+    return Value(EmitPart(op, part, rows, TensorMap{value}, label), IndicesOf(rows));
+  }
+
+  void Lower(const GraphOp& op, const GraphRmsNorm& n) {
+    std::string label = LabelOfWeight(n.weight, op.out);
+    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
+    std::vector<Expr> at = IndicesOf(axes);
+    double count = static_cast<double>(StaticExtent(axes.back().extent));
+    auto square = [&](const std::vector<Expr>& i) { return Wide(n.x, i) * Wide(n.x, i); };
+    Expr mean = Divide(RowSum(op, "squares", axes, square, label), Number(count));
+    Expr scale = Unary(UnaryOp::kRsqrt, mean + Number(n.epsilon));
+    scale = RowValue(op, "scale", axes, scale, label);
+    Expr weight = Wide(n.weight, {at.back()});
+    if (n.weight_offset != 0) weight = weight + Number(n.weight_offset);
+    EmitResult(op, axes, Wide(n.x, at) * scale * weight, label);
+  }
+
+  void Lower(const GraphOp& op, const GraphLayerNorm& n) {
+    std::string label = LabelOfWeight(n.weight, op.out);
+    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
+    std::vector<Expr> at = IndicesOf(axes);
+    Expr count = Number(static_cast<double>(StaticExtent(axes.back().extent)));
+    auto element = [&](const std::vector<Expr>& i) { return Wide(n.x, i); };
+    Expr mean = RowValue(op, "mean", axes, Divide(RowSum(op, "sum", axes, element, label), count), label);
+    auto square = [&](const std::vector<Expr>& i) { return (Wide(n.x, i) - mean) * (Wide(n.x, i) - mean); };
+    Expr variance = Divide(RowSum(op, "squares", axes, square, label), count);
+    Expr scale = Unary(UnaryOp::kRsqrt, variance + Number(n.epsilon));
+    scale = RowValue(op, "scale", axes, scale, label);
+    Expr value = (Wide(n.x, at) - mean) * scale * Wide(n.weight, {at.back()});
+    EmitResult(op, axes, n.bias.empty() ? value : value + Wide(n.bias, {at.back()}), label);
+  }
+
+  void Lower(const GraphOp& op, const GraphRotaryTable& n) {
+    Pointwise(op, n.sine ? "rotary_sine" : "rotary_cosine", [&](const std::vector<Expr>& at) {
+      Expr angle = F32(Past() + at[1]) * Wide(n.inverse_frequencies, {at[2]});
+      Expr value = Unary(n.sine ? UnaryOp::kSin : UnaryOp::kCos, angle);
+      return n.scale == 1 ? value : value * Number(n.scale);
+    });
+  }
+
+  void Lower(const GraphOp& op, const GraphRope& n) {
+    int64_t half = StaticExtent(TypeOf(n.cosine).shape.back()), rotary = 2 * half;
+    int64_t head_dim = StaticExtent(op.type.shape.back());
+    Pointwise(op, op.out, [&](const std::vector<Expr>& at) {
+      Expr d = at[3], pair, partner, first;
+      if (n.interleaved) {  // dims past the rotary ones are not rotated: clamp only what their branch skips
+        pair = rotary == head_dim ? FloorDiv(d, 2) : Min(FloorDiv(d, 2), IntLit(half - 1));
+        partner = d + 1 - Mod(d, 2) * 2;
+        first = MakeBinary(BinaryOp::kEq, Mod(d, 2), IntLit(0));
+      } else {
+        pair = Mod(d, half);
+        partner = Mod(d + half, rotary);
+        first = Lt(d, IntLit(half));
+      }
+      Expr cosine = Value(n.cosine, {at[0], at[1], pair}), sine = Value(n.sine, {at[0], at[1], pair});
+      Expr sign = MakeSelect(first, Number(-1), Number(1));
+      Expr rotated = Wide(n.x, at) * cosine + sign * Wide(n.x, {at[0], at[1], at[2], partner}) * sine;
+      return rotary == head_dim ? rotated : MakeSelect(Lt(d, IntLit(rotary)), rotated, Wide(n.x, at));
+    });
+  }
+
+  void Lower(const GraphOp& op, const GraphSplitHeads& n) {
+    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
+    std::vector<Expr> at = IndicesOf(axes);
+    Expr feature = at[2] * n.head_dim + at[3] + n.first;
+    Emit(op.out, op.type, axes, TensorView{Value(n.x, {at[0], at[1], feature})}, op.out);
+  }
+
+  void Lower(const GraphOp& op, const GraphMergeHeads& n) {
+    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
+    std::vector<Expr> at = IndicesOf(axes);
+    int64_t head_dim = StaticExtent(TypeOf(n.x).shape[3]);
+    Emit(op.out, op.type, axes,
+         TensorView{Value(n.x, {at[0], at[1], FloorDiv(at[2], head_dim), Mod(at[2], head_dim)})}, op.out);
+  }
+
+  Expr Softcap(const Expr& x, double cap) const {
+    return Unary(UnaryOp::kTanh, Divide(x, Number(cap))) * Number(cap);
+  }
+
+  // Keys end at past + s: causality is the extent of the sum, and no score beyond it is ever read.
+  void Lower(const GraphOp& op, const GraphAttention& n) {
+    const std::string label = "attention";
+    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
+    const ValueType &q = TypeOf(n.q), &k = TypeOf(n.k);
+    Expr b = Axis("b"), s = Axis("s"), h = Axis("h"), t = Axis("t"), d = Axis("d"), e = Axis("e");
+    int64_t group = StaticExtent(q.shape[2]) / StaticExtent(k.shape[2]);
+    Expr past = Simplify(k.shape[1] - q.shape[1], RangeMap(graph_.symbols));
+
+    std::vector<TensorAxis> score_axes = {axes[0], axes[1], axes[2], {"t", k.shape[1]}};
+    TensorContract products{{{"d", q.shape[3]}},
+                            Wide(n.q, {b, s, h, d}), Wide(n.k, {b, t, FloorDiv(h, group), d})};
+    Expr score = Value(EmitPart(op, "products", score_axes, std::move(products), label), {b, s, h, t});
+    score = score * Number(n.scale);
+    if (n.softcap > 0) score = Softcap(score, n.softcap);
+    if (n.window > 0) {
+      score = MakeSelect(Lt(past + s - t, IntLit(n.window)), score, Number(-kInfinity));
+    }
+    score = Value(EmitPart(op, "scores", score_axes, TensorMap{score}, label), {b, s, h, t});
+
+    std::vector<TensorAxis> sum_axes = {axes[0], axes[1], axes[2], {"e", op.type.shape[3]}};
+    TensorReduce softmax{Monoid::kSoftmaxSum, {{"t", past + s + 1}},
+                         {score, Wide(n.v, {b, t, FloorDiv(h, group), e})}};
+    if (op.type.dtype == DType::kF32) {
+      Emit(op.out, op.type, sum_axes, std::move(softmax), label);
+      return;
+    }
+    Expr sum = Value(EmitPart(op, "sum", sum_axes, std::move(softmax), label), {b, s, h, e});
+    EmitResult(op, sum_axes, sum, label);
+  }
+
+  void Lower(const GraphOp& op, const GraphCacheAppend& n) {
+    const ValueType &cache = TypeOf(n.cache), &x = TypeOf(n.x);
+    std::vector<TensorAxis> axes = AxesOf(cache.shape), update_axes = AxesOf(x.shape);
+    std::vector<Expr> at = IndicesOf(update_axes), target = at;
+    target[1] = Past() + at[1];
+    std::string state = op.out + ".state";
+    Emit(state, cache, axes,
+         TensorScatter{n.cache, update_axes, target, MakeCast(cache.dtype, Value(n.x, at))}, "cache_append");
+    std::vector<TensorAxis> out_axes = AxesOf(op.type.shape);
+    Emit(op.out, op.type, out_axes, TensorView{Value(state, IndicesOf(out_axes))}, op.out);
+  }
+
+  Expr Activate(ActivationKind kind, const Expr& x) const {
+    Expr one = Number(1), half = Number(0.5);
+    switch (kind) {
+      case ActivationKind::kSilu:
+        return Divide(x, one + Unary(UnaryOp::kExp, Unary(UnaryOp::kNeg, x)));
+      case ActivationKind::kSigmoid:
+        return Divide(one, one + Unary(UnaryOp::kExp, Unary(UnaryOp::kNeg, x)));
+      case ActivationKind::kGelu:
+        return half * x * (one + Unary(UnaryOp::kErf, x * Number(1 / std::numbers::sqrt2)));
+      case ActivationKind::kGeluTanh: {
+        Expr inner = Number(std::numbers::sqrt2 * std::numbers::inv_sqrtpi) * (x + Number(0.044715) * x * x * x);
+        return half * x * (one + Unary(UnaryOp::kTanh, inner));
+      }
+      case ActivationKind::kRelu:
+        return MakeBinary(BinaryOp::kMax, x, Number(0));
+      case ActivationKind::kTanh:
+        return Unary(UnaryOp::kTanh, x);
+    }
+    HACKC_FAIL() << "activation " << static_cast<int>(kind);
+  }
+
+  void Lower(const GraphOp& op, const GraphActivation& n) {
+    Pointwise(op, op.out, [&](const std::vector<Expr>& at) { return Activate(n.kind, Wide(n.x, at)); });
+  }
+  void Lower(const GraphOp& op, const GraphMultiply& n) {
+    Pointwise(op, op.out, [&](const std::vector<Expr>& at) { return Wide(n.a, at) * Wide(n.b, at); });
+  }
+  void Lower(const GraphOp& op, const GraphAdd& n) {
+    Pointwise(op, "residual", [&](const std::vector<Expr>& at) { return Wide(n.a, at) + Wide(n.b, at); });
+  }
+  void Lower(const GraphOp& op, const GraphScale& n) {
+    Pointwise(op, op.out, [&](const std::vector<Expr>& at) { return Wide(n.x, at) * Number(n.factor); });
+  }
+  void Lower(const GraphOp& op, const GraphSoftcap& n) {
+    Pointwise(op, op.out, [&](const std::vector<Expr>& at) { return Softcap(Wide(n.x, at), n.cap); });
+  }
+
+  // Nested selects, so that each element reads one input.
+  void Lower(const GraphOp& op, const GraphConcat& n) {
+    Pointwise(op, op.out, [&](const std::vector<Expr>& at) {
+      std::vector<Expr> parts;
+      std::vector<int64_t> ends;
+      for (const std::string& input : n.inputs) {
+        int64_t begin = ends.empty() ? 0 : ends.back();
+        std::vector<Expr> index = at;
+        index[0] = at[0] - begin;
+        parts.push_back(Value(input, index));
+        ends.push_back(begin + StaticExtent(TypeOf(input).shape[0]));
+      }
+      Expr value = parts.back();
+      for (size_t i = parts.size() - 1; i-- > 0;) value = MakeSelect(Lt(at[0], IntLit(ends[i])), parts[i], value);
+      return value;
+    });
+  }
+
+  const GraphModule& graph_;
+  bool has_past_ = false;
+  std::map<std::string, ValueType> types_;
+  std::map<std::string, std::string> weight_names_;
+  std::vector<TensorOp>* ops_ = nullptr;
+};
+
+}  // namespace
+
+TensorModule LowerGraph(const GraphModule& graph) { return Lowering(graph).Run(); }
+
+}  // namespace hackc::passes
