@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/ir/graph_verify.h"
+
+#include <cmath>
+#include <set>
+
+#include "compiler/ir/graph_fields.h"
+#include "compiler/ir/module_text.h"
+#include "compiler/ir/module_verify.h"
+
+namespace hackc::ir {
+namespace {
+
+using Shape = std::vector<Expr>;
+
+class OpVerifier {
+ public:
+  OpVerifier(const GraphOp& op, ModuleVerifier& module, std::set<std::string>& appended)
+      : out_(op.type), module_(module), appended_(appended) {
+    if (!IsFloat(out_.dtype)) Error("float", "the result is not a float");
+    for (const std::string& name : Operands(op)) {
+      const auto source = module_.sources.find(name);
+      const bool is_state =
+          source != module_.sources.end() && source->second->kind == SourceDecl::Kind::kState;
+      const auto* append = std::get_if<GraphCacheAppend>(&op.op);
+      if (is_state && (append == nullptr || append->cache != name || append->x == name)) {
+        Error("cache", Cat("state %", name, " is read by something else than cache_append"));
+      }
+    }
+  }
+
+  void operator()(const GraphEmbedding& op) {
+    if (!Present("ids", op.ids) || !Present("table", op.table)) return;
+    const ValueType& ids = Type(op.ids);
+    if (ids.dtype != DType::kI32 && ids.dtype != DType::kI64)
+      Error("float", "ids are not i32 or i64");
+    Float(op.table);
+    const Shape& table = Type(op.table).shape;
+    if (!Rank("embedding", op.table, 2)) return;
+    Shape shape = ids.shape;
+    shape.push_back(table[1]);
+    Result("embedding", shape);
+  }
+
+  void operator()(const GraphLinear& op) {
+    if (!Present("x", op.x) || !Present("weight", op.weight)) return;
+    Float(op.x);
+    Float(op.weight);
+    if (!Rank("linear", op.weight, 2) || !AtLeastOneDim("linear", op.x)) return;
+    const Shape& weight = Type(op.weight).shape;
+    const Expr& in = weight[op.transposed ? 0 : 1];
+    const Expr& out = weight[op.transposed ? 1 : 0];
+    Shape shape = Type(op.x).shape;
+    Extent("linear", op.x, shape.back(), in);
+    if (!op.bias.empty()) Vector("linear", op.bias, out);
+    shape.back() = out;
+    Result("linear", shape);
+  }
+
+  void operator()(const GraphRmsNorm& op) {
+    Norm(op.x, op.weight, "", op.epsilon);
+    if (!std::isfinite(op.weight_offset)) Error("attribute", "weight_offset is not finite");
+  }
+  void operator()(const GraphLayerNorm& op) { Norm(op.x, op.weight, op.bias, op.epsilon); }
+
+  void operator()(const GraphRotaryTable& op) {
+    if (!Present("inverse_frequencies", op.inverse_frequencies)) return;
+    if (!std::isfinite(op.scale)) Error("attribute", "scale is not finite");
+    const ValueType& frequencies = Type(op.inverse_frequencies);
+    if (frequencies.dtype != DType::kF32 || out_.dtype != DType::kF32) {
+      Error("rotary_table", "frequencies and table are f32");
+    }
+    if (!Rank("rotary_table", op.inverse_frequencies, 1)) return;
+    if (!module_.HasSymbol("batch") || !module_.HasSymbol("seq")) {
+      return Error("rotary_table", "the module has no symbols batch and seq");
+    }
+    Result("rotary_table", {MakeSymbol("batch"), MakeSymbol("seq"), frequencies.shape[0]});
+  }
+
+  void operator()(const GraphRope& op) {
+    if (!Present("x", op.x) || !Present("cosine", op.cosine) || !Present("sine", op.sine)) return;
+    Float(op.x);
+    if (!Rank("rope", op.x, 4) || !Rank("rope", op.cosine, 3)) return;
+    const ValueType& x = Type(op.x);
+    const ValueType& cosine = Type(op.cosine);
+    if (cosine.dtype != DType::kF32 || !SameType(cosine, Type(op.sine))) {
+      Error("rope", "cosine and sine are not f32 of one shape");
+    }
+    Extent("rope", op.cosine, cosine.shape[0], x.shape[0]);
+    Extent("rope", op.cosine, cosine.shape[1], x.shape[1]);
+    if (!ProveLessEqual(cosine.shape[2] * 2, x.shape[3], module_.ranges)) {
+      Error("rope", Cat("turns ", Print(cosine.shape[2] * 2), " of ", Print(x.shape[3]), " dims"));
+    }
+    Result("rope", x.shape);
+  }
+
+  void operator()(const GraphSplitHeads& op) {
+    if (!Present("x", op.x) || !Rank("heads", op.x, 3)) return;
+    const Shape& x = Type(op.x).shape;
+    SameDType(op.x);
+    if (op.first < 0 || op.heads < 1 || op.head_dim < 1) {
+      return Error("attribute", "expected first >= 0, heads >= 1 and head_dim >= 1");
+    }
+    const Expr end = IntLit(op.first) + IntLit(op.heads) * op.head_dim;
+    if (!ProveLessEqual(end, x[2], module_.ranges)) {
+      Error("heads", Cat("ends at feature ", Print(end), " of ", Print(x[2])));
+    }
+    Result("heads", {x[0], x[1], IntLit(op.heads), IntLit(op.head_dim)});
+  }
+
+  void operator()(const GraphMergeHeads& op) {
+    if (!Present("x", op.x) || !Rank("heads", op.x, 4)) return;
+    const Shape& x = Type(op.x).shape;
+    SameDType(op.x);
+    Result("heads", {x[0], x[1], x[2] * x[3]});
+  }
+
+  void operator()(const GraphAttention& op) {
+    if (!Present("q", op.q) || !Present("k", op.k) || !Present("v", op.v)) return;
+    for (const std::string& name : {op.q, op.k, op.v}) {
+      Float(name);
+      if (!Rank("attention", name, 4)) return;
+    }
+    if (!std::isfinite(op.scale) || op.window < 0 || !(op.softcap >= 0) ||
+        !std::isfinite(op.softcap)) {
+      Error("attribute", "expected a finite scale, window >= 0 and a finite softcap >= 0");
+    }
+    const Shape& q = Type(op.q).shape;
+    const Shape& k = Type(op.k).shape;
+    if (!SameShape(k, Type(op.v).shape)) Error("attention", "k and v differ in shape");
+    Extent("attention", op.k, k[0], q[0]);
+    Extent("attention", op.k, k[1], Keys(q[1]));
+    Extent("attention", op.k, k[3], q[3]);
+    const auto heads = AsInt(q[2]), shared = AsInt(k[2]);
+    if (!heads || !shared || *shared < 1 || *heads % *shared != 0) {
+      Error("attention", Cat(Print(q[2]), " query heads are not a multiple of ", Print(k[2])));
+    }
+    Result("attention", q);
+  }
+
+  void operator()(const GraphCacheAppend& op) {
+    if (!Present("cache", op.cache) || !Present("x", op.x)) return;
+    const auto source = module_.sources.find(op.cache);
+    if (source == module_.sources.end() || source->second->kind != SourceDecl::Kind::kState) {
+      return Error("cache", Cat("%", op.cache, " is not a state"));
+    }
+    if (!appended_.insert(op.cache).second)
+      Error("cache", Cat("%", op.cache, " is appended to twice"));
+    if (!module_.HasSymbol("past")) return Error("cache", "the module has no symbol past");
+    if (!Rank("cache", op.cache, 4) || !Rank("cache", op.x, 4)) return;
+    SameDType(op.x);
+    SameDType(op.cache);
+    const Shape& cache = Type(op.cache).shape;
+    Shape shape = Type(op.x).shape;
+    for (int i : {0, 2, 3}) Extent("cache", op.x, shape[i], cache[i]);
+    shape[1] = Keys(shape[1]);
+    if (!ProveLessEqual(shape[1], cache[1], module_.ranges)) {
+      Error("cache", Cat(Print(shape[1]), " positions may exceed the capacity ", Print(cache[1])));
+    }
+    Result("cache", shape);
+  }
+
+  void operator()(const GraphActivation& op) { Pointwise({{"x", op.x}}); }
+  void operator()(const GraphScale& op) {
+    if (!std::isfinite(op.factor)) Error("attribute", "factor is not finite");
+    Pointwise({{"x", op.x}});
+  }
+  void operator()(const GraphSoftcap& op) {
+    if (!(op.cap > 0) || !std::isfinite(op.cap))
+      Error("attribute", "cap is not finite and positive");
+    Pointwise({{"x", op.x}});
+  }
+  void operator()(const GraphAdd& op) { Pointwise({{"a", op.a}, {"b", op.b}}); }
+  void operator()(const GraphMultiply& op) { Pointwise({{"a", op.a}, {"b", op.b}}); }
+
+  void operator()(const GraphConcat& op) {
+    if (op.inputs.empty()) return Error("operand", "concat has no inputs");
+    Expr rows = IntLit(0);
+    for (const std::string& name : op.inputs) {
+      if (!Present("inputs", name) || !AtLeastOneDim("concat", name)) return;
+      SameDType(name);
+      Shape tail = Type(name).shape;
+      rows = rows + tail[0];
+      tail[0] = Type(op.inputs[0]).shape[0];
+      if (!SameShape(tail, Type(op.inputs[0]).shape)) {
+        return Error("concat", Cat("%", name, " differs beyond the first dim"));
+      }
+    }
+    Shape shape = Type(op.inputs[0]).shape;
+    shape[0] = rows;
+    Result("concat", shape);
+  }
+
+ private:
+  void Error(std::string_view rule, std::string_view message) { module_.Error(rule, message); }
+  const ValueType& Type(const std::string& name) const { return *module_.Find(name); }
+
+  // Positions that a query of the last `seq` ones sees.
+  Expr Keys(const Expr& seq) const {
+    return module_.HasSymbol("past") ? MakeSymbol("past") + seq : seq;
+  }
+
+  bool Present(std::string_view field, const std::string& name) {
+    if (!name.empty()) return true;
+    Error("operand", Cat("operand ", field, " is absent"));
+    return false;
+  }
+  void Float(const std::string& name) {
+    if (!IsFloat(Type(name).dtype)) Error("float", Cat("%", name, " is not a float"));
+  }
+  void SameDType(const std::string& name) {
+    if (Type(name).dtype != out_.dtype) Error("view", Cat("%", name, " has another dtype"));
+  }
+  bool Rank(std::string_view rule, const std::string& name, size_t rank) {
+    if (Type(name).shape.size() == rank) return true;
+    Error(rule, Cat("%", name, " has ", Type(name).shape.size(), " dims; expected ", rank));
+    return false;
+  }
+  bool AtLeastOneDim(std::string_view rule, const std::string& name) {
+    if (!Type(name).shape.empty()) return true;
+    Error(rule, Cat("%", name, " has no dims"));
+    return false;
+  }
+  void Extent(std::string_view rule, const std::string& name, const Expr& got,
+              const Expr& expected) {
+    if (SameExtent(got, expected)) return;
+    Error(rule, Cat("%", name, " has extent ", Print(got), "; expected ", Print(expected)));
+  }
+  void Vector(std::string_view rule, const std::string& name, const Expr& length) {
+    Float(name);
+    if (Rank(rule, name, 1)) Extent(rule, name, Type(name).shape[0], length);
+  }
+  void Result(std::string_view rule, const Shape& shape) {
+    if (SameShape(out_.shape, shape)) return;
+    Error(rule,
+          Cat("the result is ", PrintType(out_), "; expected ", PrintType({out_.dtype, shape})));
+  }
+  void Norm(const std::string& x, const std::string& weight, const std::string& bias,
+            double epsilon) {
+    if (!Present("x", x) || !Present("weight", weight) || !AtLeastOneDim("norm", x)) return;
+    if (!(epsilon >= 0) || !std::isfinite(epsilon))
+      Error("attribute", "epsilon is not finite and >= 0");
+    Float(x);
+    Vector("norm", weight, Type(x).shape.back());
+    if (!bias.empty()) Vector("norm", bias, Type(x).shape.back());
+    Result("norm", Type(x).shape);
+  }
+  void Pointwise(const std::vector<std::pair<std::string_view, std::string>>& operands) {
+    for (const auto& [field, name] : operands) {
+      if (!Present(field, name)) return;
+      Float(name);
+      if (!SameShape(Type(name).shape, out_.shape)) {
+        Error("pointwise",
+              Cat("%", name, " is ", PrintType(Type(name)), ", the result ", PrintType(out_)));
+      }
+    }
+  }
+
+  const ValueType& out_;
+  ModuleVerifier& module_;
+  std::set<std::string>& appended_;
+};
+
+}  // namespace
+
+std::vector<std::string> VerifyGraph(const GraphModule& module) {
+  std::set<std::string> appended;
+  return VerifyModule(module, Operands, [&](const GraphOp& op, ModuleVerifier& verifier) {
+    std::visit(OpVerifier(op, verifier, appended), op.op);
+  });
+}
+
+}  // namespace hackc::ir

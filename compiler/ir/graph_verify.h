@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Verifies Graph IR: the module's rules (module_verify.h, M1 to M12) and those of its operations.
+//
+//   G1 operand       an operation has all operands that are not optional; concat has at least one
+//   G2 float         values that operations compute on are floats; ids are i32 or i64
+//   G3 attribute     epsilon, caps and softcaps are finite and not negative (cap positive), scales finite,
+//                    window >= 0
+//   G4 embedding     table [rows, n], out = shape of ids + [n]
+//   G5 linear        weight [n, k] ([k, n] when transposed), x [..., k], bias [n], out [..., n]
+//   G6 norm          weight and bias [n], x and out [..., n]
+//   G7 rotary_table  inverse_frequencies f32 [half], out f32 [batch, seq, half]
+//   G8 rope          x and out [b, s, h, d], cosine and sine f32 [b, s, half], 2 * half <= d
+//   G9 heads         split_heads: x [b, s, f], out [b, s, heads, head_dim], first + heads * head_dim <= f;
+//                    merge_heads: x [b, s, h, d], out [b, s, h * d]
+//   G10 attention    q and out [b, s, hq, d], k and v [b, t, hk, d], hq a multiple of hk, t = s, or past + s
+//                    where the module has the symbol past
+//   G11 cache        cache is a state [b, capacity, h, d], x [b, s, h, d], out [b, past + s, h, d] and
+//                    past + s <= capacity; a state is appended to once; nothing else reads a state
+//   G12 pointwise    activation, scale, softcap: out like x; add, multiply: a, b and out alike
+//   G13 concat       inputs [n_i, ...] with equal tails, out [sum of n_i, ...]
+//   G14 view         operations that only move elements keep the dtype
+//
+// Thread safety: a pure function.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/ir/graph.h"
+
+namespace hackc::ir {
+
+// All errors, "PATH: MESSAGE [RULE]"; empty when the module is good.
+std::vector<std::string> VerifyGraph(const GraphModule& module);
+
+}  // namespace hackc::ir

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/ir/module_verify.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "compiler/ir/linear.h"
+#include "compiler/ir/text_lexer.h"
+
+namespace hackc::ir {
+namespace {
+
+constexpr size_t kMaxRank = 8;
+constexpr int64_t kMaxSymbol = (int64_t{1} << 31) - 1;
+
+bool IsConstantShape(const std::vector<Expr>& shape) {
+  return std::all_of(shape.begin(), shape.end(),
+                     [](const Expr& e) { return AsInt(e).has_value(); });
+}
+
+}  // namespace
+
+void ModuleVerifier::Symbols(const std::vector<SymbolDecl>& declared) {
+  ranges = RangeMap(declared);
+  for (const SymbolDecl& symbol : declared) {
+    path = "symbol " + symbol.name;
+    if (!IsName(symbol.name)) Error("name", "not a name");
+    if (!symbols.insert(symbol.name).second) Error("symbol", "declared twice");
+    if (symbol.min < 0 || symbol.min > symbol.max || symbol.max > kMaxSymbol) {
+      Error("symbol", Cat("expected 0 <= min <= max <= ", kMaxSymbol, ", got ", symbol.min, "..",
+                          symbol.max));
+    }
+  }
+}
+
+void ModuleVerifier::Define(const std::string& name, const ValueType& type) {
+  if (!IsName(name)) Error("name", Cat("`", name, "` is not a name"));
+  if (!report->names.insert(name).second) Error("unique", Cat("%", name, " is defined twice"));
+  values[name] = type;
+}
+
+void ModuleVerifier::Type(const ValueType& type) {
+  if (type.shape.size() > kMaxRank) {
+    Error("shape", Cat("has ", type.shape.size(), " dims, more than ", kMaxRank));
+  }
+  for (const Expr& extent : type.shape) {
+    if (!extent || extent->dtype != DType::kI32 || extent->depth > kMaxExprDepth) {
+      Error("shape", Cat("extent ", Print(extent), " is not an i32 expression of at most ",
+                         kMaxExprDepth, " levels"));
+      continue;
+    }
+    bool plain = true;
+    Walk(extent, [&](const Expr& e) {
+      const Symbol* symbol = As<Symbol>(e);
+      plain = plain && (symbol != nullptr ? HasSymbol(symbol->name)
+                                          : As<IntLiteral>(e) || As<Binary>(e) || As<Unary>(e));
+    });
+    if (!plain) {
+      Error("shape", Cat("extent ", Print(extent), " is not over declared symbols alone"));
+    } else if (Bounds(extent, ranges).min < 1) {
+      Error("shape", Cat("extent ", Print(extent), " is not positive within the symbols' bounds"));
+    }
+  }
+}
+
+void ModuleVerifier::Placeholders(const std::string& weight_name, int layer_step) {
+  static constexpr std::string_view kOpen = "{layer";
+  for (size_t at = weight_name.find('{'); at != std::string::npos;
+       at = weight_name.find('{', at + 1)) {
+    const size_t close = weight_name.find('}', at);
+    bool good = close != std::string::npos && weight_name.compare(at, kOpen.size(), kOpen) == 0;
+    if (good && close != at + kOpen.size()) {
+      const char* digits = weight_name.data() + at + kOpen.size() + 1;
+      int offset = 0;
+      const auto [end, code] = std::from_chars(digits, weight_name.data() + close, offset);
+      good = digits[-1] == '+' && code == std::errc() && end == weight_name.data() + close &&
+             offset > 0 && offset < layer_step;
+    }
+    if (!good || layer_step == 0) {
+      Error("weight", Cat("\"", weight_name,
+                          "\" does not name a layer as {layer}, or {layer+K} with "
+                          "0 < K < step, inside a segment"));
+      return;
+    }
+  }
+}
+
+void ModuleVerifier::Source(const SourceDecl& source, int layer_step) {
+  using Kind = SourceDecl::Kind;
+  const size_t errors = report->errors.size();
+  Type(source.type);
+  const bool shape_is_good = report->errors.size() == errors;
+  const bool constant_shape = IsConstantShape(source.type.shape);
+  if (source.kind == Kind::kInput && layer_step != 0) {
+    Error("input", "an input is declared inside a segment");
+  }
+  if (source.kind == Kind::kWeight || source.kind == Kind::kState) {
+    if (source.weight_name.empty()) Error("weight", "has no name in the checkpoint");
+    Placeholders(source.weight_name, layer_step);
+  }
+  if (source.kind == Kind::kWeight && !constant_shape) {
+    Error("weight", "a weight's extents are constant");
+  }
+  if (source.kind == Kind::kConstant && shape_is_good) {
+    double count = constant_shape ? 1 : -1;
+    for (const Expr& extent : source.type.shape) count *= constant_shape ? *AsInt(extent) : 1;
+    if (count != static_cast<double>(source.data.size())) {
+      Error("constant", Cat("has ", source.data.size(), " values, which does not fit its shape"));
+    }
+  }
+  Define(source.name, source.type);
+  sources[source.name] = &source;
+}
+
+bool SameExtent(const Expr& a, const Expr& b) {
+  if (Equal(a, b)) return true;
+  const Linear difference = Difference(a, b);
+  return difference.terms.empty() && difference.constant == 0;
+}
+
+bool SameShape(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), SameExtent);
+}
+
+bool SameType(const ValueType& a, const ValueType& b) {
+  return a.dtype == b.dtype && SameShape(a.shape, b.shape);
+}
+
+}  // namespace hackc::ir
