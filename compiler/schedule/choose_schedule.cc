@@ -14,6 +14,7 @@ using namespace ir;  // NOLINT
 constexpr Digit Threads(int64_t extent, int64_t stride) {
   return {Digit::Kind::kThread, static_cast<int>(extent), static_cast<int>(stride)};
 }
+constexpr Digit Matrix() { return {Digit::Kind::kMatrix, 16, 1}; }
 constexpr Digit Registers(int64_t extent) { return {Digit::Kind::kRegister, static_cast<int>(extent), 1}; }
 
 // Digits without factors of 1.
@@ -112,6 +113,8 @@ class Chooser {
     }
     int64_t accumulators = static_cast<int64_t>(facts_.contractions.size());
     schedule_.threads = 256;
+    bool matrix = std::all_of(facts_.contractions.begin(), facts_.contractions.end(),
+                              [&](const Contraction& each) { return MatrixPossible(each); });
     // A tile big enough to reuse what is staged, small enough to fill the machine.
     int64_t hint = std::min<int64_t>(rows, 512);
     int64_t bm = 128, bn = 128;
@@ -127,6 +130,19 @@ class Chooser {
     int64_t bk = c.a_dtype == DType::kF32 ? 16 : 32;
     while (unit > 1 && k.max_extent % unit != 0) unit /= 2;
     bk = std::max(unit, std::min(bk, PowerOfTwoAtMost(k.max_extent)));
+    if (matrix) {
+      // Eight warps, two along rows and four along columns, in the layout of the instruction's result.
+      schedule_.instruction = MatrixInstruction::kMma;
+      Add(m, LoopKind::kGridY, 1, Digits({Threads(2, 128), Registers(bm / 32), Registers(2), Threads(8, 4)}));
+      Add(n, LoopKind::kGridX, 1, Digits({Threads(4, 32), Registers(bn / 32), Threads(4, 1), Registers(2)}));
+      bk = PowerOfTwoIn(k.max_extent, 64);
+      Add(c.k_axis, LoopKind::kSerial, bk / 16, {Matrix()});
+      for (const Contraction& each : facts_.contractions) {
+        StageAt(each.a, c.k_axis, 8);
+        StageAt(each.b, c.k_axis, 8);
+      }
+      return;
+    }
     Add(m, LoopKind::kGridY, 1, Digits({Registers(bm / 16), Threads(16, 16)}));
     Add(n, LoopKind::kGridX, 1, Digits({Registers(bn / 16), Threads(16, 1)}));
     Add(c.k_axis, LoopKind::kSerial, bk / unit, Digits({Registers(unit)}));
@@ -134,6 +150,13 @@ class Chooser {
       StageAt(each.a, c.k_axis, 16 / SizeOf(each.a_dtype));
       StageAt(each.b, c.k_axis, 16 / SizeOf(each.b_dtype));
     }
+  }
+
+  // Two operands of the same 16-bit dtype, each one load, and a whole number of instructions deep.
+  bool MatrixPossible(const Contraction& c) const {
+    const AxisFacts& k = *facts_.Find(c.k_axis);
+    return !c.a.empty() && !c.b.empty() && c.a_dtype == c.b_dtype && SizeOf(c.a_dtype) == 2 && k.is_static &&
+           k.max_extent % 16 == 0 && !c.m_axes.empty();
   }
 
   void StageAt(const std::string& buffer, const std::string& axis, int padding) {
@@ -242,6 +265,25 @@ class Chooser {
     };
     while (bytes() > target_.shared_bytes_per_block && bj > 16) bj /= 2;
     while (bytes() > target_.shared_bytes_per_block && bs > 16) bs /= 2;
+    if (score != nullptr && MatrixPossible(*score) && !row.empty() && width % 8 == 0 && facts_.softmax_values.size() == 1) {
+      // Four warps, one for each sixteen rows; scores stay in registers and are the first operand of the sum.
+      schedule_.instruction = MatrixInstruction::kMma;
+      bs = 64;
+      bj = 64;
+      while (bytes() > target_.shared_bytes_per_block && bj > 16) bj /= 2;
+      schedule_.threads = 128;
+      Add(row, LoopKind::kGridX, 1, Digits({Threads(4, 32), Registers(2), Threads(8, 4)}));
+      Add(j, LoopKind::kSerial, 1, Digits({Registers(bj / 8), Threads(4, 1), Registers(2)}));
+      Add(score->k_axis, LoopKind::kSerial, dim / 16, {Matrix()});
+      Add(j + "_value", LoopKind::kSerial, bj / 16, {Matrix()});
+      for (const AxisFacts* axis : columns) {
+        Add(axis->name, LoopKind::kSerial, 1, Digits({Registers(axis->max_extent / 8), Threads(4, 1), Registers(2)}));
+      }
+      StageAt(score->a, row, 8);
+      StageAt(score->b, j, 8);
+      StageAt(facts_.softmax_values[0], j, 8);
+      return;
+    }
     schedule_.threads = 256;
     if (!row.empty()) Add(row, LoopKind::kGridX, 1, Digits({Registers(bs / 16), Threads(16, 16)}));
     Add(j, LoopKind::kSerial, 1, Digits({Registers(bj / 16), Threads(16, 1)}));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/passes/kernel/distribute.h"
 
+#include <algorithm>
+#include <functional>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -116,11 +118,17 @@ class Distributor {
       For copy = loop;
       copy.extent = Map(loop.extent);
       ranges_.SetAxis(loop.axis, Simplify(copy.extent, ranges_));
+      // Fragments in registers are chosen by the step: it must be a constant.
+      if (!loop.body.empty() && IsMatrixNest(loop.body.front())) copy.kind = LoopKind::kUnroll;
       copy.body = Inside([&] { Visit(loop.body); });
       Emit(std::move(copy));
       return;
     }
     HACKC_CHECK(loop.kind == LoopKind::kLocal) << "loop " << loop.axis << " of unexpected kind";
+    if (IsMatrix(loop)) {
+      LowerMatrix(loop);
+      return;
+    }
     // Mixed radix over the digits; register digits become unrolled loops round the nest.
     Expr coordinate = IntLit(0);
     std::vector<Expr> registers;
@@ -231,6 +239,169 @@ class Distributor {
     });
   }
 
+  // ---- matrix instructions -----------------------------------------------------------------------------
+  static bool IsMatrix(const For& loop) {
+    return loop.digits.size() == 1 && loop.digits[0].kind == Digit::Kind::kMatrix;
+  }
+  static bool IsMatrixNest(const Stmt& stmt) {
+    const For* loop = As<For>(stmt);
+    return loop != nullptr && IsMatrix(*loop);
+  }
+
+  // A local axis as the fragments of one warp: `first` is the coordinate of the fragment's first row or
+  // column, `index` counts fragments, both over the unrolled `loops`.
+  struct Fragments {
+    std::vector<std::pair<std::string, int>> loops;
+    Expr first, index;
+    int count = 1;
+  };
+
+  // All digits but the last two, which lie inside a fragment of `size`. With `pairs`, the last register digit
+  // counts pairs of fragments.
+  Fragments OuterDigits(const For& loop, const std::string& tag, int size, bool pairs) {
+    Fragments out{{}, IntLit(0), IntLit(0), 1};
+    for (size_t i = 0; i + 2 < loop.digits.size(); ++i) {
+      const Digit& digit = loop.digits[i];
+      Expr value;
+      if (digit.kind == Digit::Kind::kThread) {
+        value = Mod(FloorDiv(thread_, digit.stride), digit.extent);
+      } else {
+        bool paired = pairs && i + 3 == loop.digits.size();
+        std::string name = absl::StrCat(loop.axis, "_", tag, out.loops.size());
+        int trips = paired ? digit.extent / 2 : digit.extent;
+        value = trips == 1 ? IntLit(0) : Axis(name) * (paired ? 2 : 1);
+        if (trips > 1) {
+          out.loops.emplace_back(name, trips);
+          ranges_.SetAxis(name, IntLit(trips));
+        }
+        out.index = out.index * digit.extent + value;
+        out.count *= digit.extent;
+      }
+      out.first = out.first * digit.extent + value;
+    }
+    out.first = out.first * size;
+    return out;
+  }
+
+  void EmitUnrolled(const std::vector<std::pair<std::string, int>>& loops, Block body) {
+    for (size_t i = loops.size(); i-- > 0;) {
+      body = {MakeStmt(For{loops[i].first, AxisRole::kFree, LoopKind::kUnroll, IntLit(loops[i].second), {}, body})};
+    }
+    out_.insert(out_.end(), body.begin(), body.end());
+  }
+
+  // for k: matrix { for m { for n { acc[m, n] <- f32(a[m, k]) * f32(b[n, k]) } } } on m16n8k16.
+  void LowerMatrix(const For& k) {
+    const For* first = k.body.size() == 1 ? As<For>(k.body.front()) : nullptr;
+    const For* second = first && first->body.size() == 1 ? As<For>(first->body.front()) : nullptr;
+    const auto* update = second && second->body.size() == 1 ? As<Accumulate>(second->body.front()) : nullptr;
+    HACKC_CHECK(update != nullptr && k.digits[0].extent == 16) << k.axis << ": not the nest of one contraction";
+    static const std::vector<Digit> kRowEnd = {{Digit::Kind::kRegister, 2, 1}, {Digit::Kind::kThread, 8, 4}};
+    static const std::vector<Digit> kColumnEnd = {{Digit::Kind::kThread, 4, 1}, {Digit::Kind::kRegister, 2, 1}};
+    auto ends_with = [](const For& loop, const std::vector<Digit>& end) {
+      return loop.digits.size() >= 2 && std::equal(end.begin(), end.end(), loop.digits.end() - 2);
+    };
+    const For& m = ends_with(*first, kRowEnd) ? *first : *second;
+    const For& n = &m == first ? *second : *first;
+    HACKC_CHECK(ends_with(m, kRowEnd) && ends_with(n, kColumnEnd)) << k.axis << ": axes without fragment layout";
+    const auto* product = As<Binary>(update->operands.at(0));
+    HACKC_CHECK(product && product->op == BinaryOp::kMul && !update->guard) << update->name;
+    const Load* a = Operand(product->a);
+    const Load* b = Operand(product->b);
+    if (!Varies(*a, m.axis)) std::swap(a, b);
+    HACKC_CHECK(Varies(*a, m.axis) && Varies(*b, n.axis) && a->dtype == b->dtype) << update->name;
+
+    // a: in registers already when it is a local tile, else one ldmatrix of four 8 x 8 for each fragment.
+    Fragments rows = OuterDigits(m, "f", 16, false);
+    std::string a_array = a->buffer;
+    std::function<Expr(const Expr&)> a_at;
+    const Local& a_local = locals_.at(a->buffer);
+    Expr lane = Mod(thread_, 32);
+    if (!a_local.shared) {
+      Expr step = FloorDiv(Bind(a->indices.back(), {{k.axis, IntLit(0)}}), 8);
+      int columns = 1;  // fragments of eight columns in the tile
+      for (const Digit& digit : a_local.layout.back()) columns *= digit.kind == Digit::Kind::kRegister ? digit.extent : 1;
+      columns /= 2;
+      a_at = [=](const Expr& index) { return (index * columns + step) * 4; };
+    } else {
+      a_array = absl::StrCat(a->buffer, "_a_", counter_++);
+      Emit(Alloc{a_array, a->dtype, MemorySpace::kLocal, {rows.count * 8}, {}});
+      Expr row = rows.first + Mod(lane, 8) + Mod(FloorDiv(lane, 8), 2) * 8;
+      Expr column = FloorDiv(lane, 16) * 8;
+      bool transposed = !Varies(*a, k.axis, a->indices.size() - 1);
+      if (transposed) {
+        row = rows.first + Mod(FloorDiv(lane, 8), 2) * 8;
+        column = Mod(lane, 8) + FloorDiv(lane, 16) * 8;
+      }
+      EmitUnrolled(rows.loops, {MakeStmt(LoadMatrix{a_array, rows.index * 8, a->buffer,
+                                                    BindAll(a->indices, {{m.axis, row}, {k.axis, column}}), 4, transposed})});
+      a_at = [](const Expr& index) { return index * 8; };
+    }
+
+    // b: two fragments of eight columns at a time where their number is even.
+    bool pairs = n.digits.size() > 2 && n.digits[n.digits.size() - 3].kind == Digit::Kind::kRegister &&
+                 n.digits[n.digits.size() - 3].extent % 2 == 0;
+    Fragments load = OuterDigits(n, "l", 8, pairs);
+    std::string b_array = absl::StrCat(b->buffer, "_b_", counter_++);
+    Emit(Alloc{b_array, b->dtype, MemorySpace::kLocal, {load.count * 4}, {}});
+    bool transposed = !Varies(*b, k.axis, b->indices.size() - 1);
+    Expr half = pairs ? FloorDiv(lane, 16) * 8 : IntLit(0);
+    Expr column = load.first + half + (transposed ? IntLit(0) : Mod(lane, 8));
+    Expr depth = Mod(FloorDiv(lane, 8), 2) * 8 + (transposed ? Mod(lane, 8) : IntLit(0));
+    EmitUnrolled(load.loops, {MakeStmt(LoadMatrix{b_array, load.index * 4, b->buffer,
+                                                  BindAll(b->indices, {{n.axis, column}, {k.axis, depth}}),
+                                                  pairs ? 4 : 2, transposed})});
+
+    Fragments columns = OuterDigits(n, "f", 8, false);
+    std::vector<std::pair<std::string, int>> loops = rows.loops;
+    loops.insert(loops.end(), columns.loops.begin(), columns.loops.end());
+    Mma mma;
+    mma.dtype = a->dtype;
+    mma.accumulator = update->name;
+    mma.accumulator_index = (rows.index * columns.count + columns.index) * 4;
+    mma.a = a_array;
+    mma.a_index = a_at(rows.index);
+    mma.b = b_array;
+    mma.b_index = columns.index * 4;
+    // The unrolled loops of `rows` appear twice: give the second nest its own names.
+    Block body = {MakeStmt(std::move(mma))};
+    for (auto& [name, trips] : loops) {
+      std::string fresh = absl::StrCat(name, "_m", counter_++);
+      ranges_.SetAxis(fresh, IntLit(trips));
+      body = SubstituteVars(body, [&, old = name](const std::string& var) -> Expr { return var == old ? Axis(fresh) : nullptr; });
+      name = fresh;
+    }
+    EmitUnrolled(loops, std::move(body));
+  }
+
+  const Load* Operand(const Expr& e) const {
+    const auto* cast = As<Cast>(e);
+    const Load* load = As<Load>(cast ? cast->a : e);
+    HACKC_CHECK(load && locals_.count(load->buffer)) << Print(e) << ": operand of a matrix instruction must be staged";
+    return load;
+  }
+
+  static bool Varies(const Load& load, const std::string& axis, size_t from = 0) {
+    for (size_t i = from; i < load.indices.size(); ++i) {
+      for (const std::string& name : FreeVars(load.indices[i])) {
+        if (name == axis) return true;
+      }
+    }
+    return false;
+  }
+
+  Expr Bind(const Expr& e, const std::map<std::string, Expr>& values) const {
+    return Map(Substitute(e, [&](const std::string& name) -> Expr {
+      auto it = values.find(name);
+      return it == values.end() ? nullptr : it->second;
+    }));
+  }
+  std::vector<Expr> BindAll(const std::vector<Expr>& exprs, const std::map<std::string, Expr>& values) const {
+    std::vector<Expr> out;
+    for (const Expr& e : exprs) out.push_back(Bind(e, values));
+    return out;
+  }
+
   // Runs `emit` for each register of an array: directly for one, in an unrolled loop for more.
   template <typename F>
   void EachRegister(const std::string& name, int count, F emit) {
@@ -244,22 +415,30 @@ class Distributor {
     Emit(For{axis, AxisRole::kFree, LoopKind::kUnroll, IntLit(count), {}, std::move(body)});
   }
 
-  // Position in the register array: the register digits of each dimension, mixed radix. The indices must be
-  // axes of the nest with the array's own layout; otherwise the tile would live in other threads.
+  // Position in the register array: mixed radix over the register digits, first all but the last of each
+  // dimension, then the last ones. So the 2 x 2 elements of a matrix fragment are consecutive, and so are the
+  // elements of a vector. The indices must be axes of the nest with the array's own layout; otherwise the
+  // tile would live in other threads.
   Expr RegisterIndex(const Layout& layout, const std::vector<Expr>& indices, const std::string& name) const {
     HACKC_CHECK(layout.size() == indices.size()) << name << ": " << indices.size() << " indices, rank " << layout.size();
-    Expr index = IntLit(0);
+    std::vector<std::pair<int, Expr>> outer, inner;
     for (size_t d = 0; d < layout.size(); ++d) {
       if (layout[d].empty()) continue;
       const auto* var = As<Var>(indices[d]);
       auto it = var ? nest_.find(var->name) : nest_.end();
       HACKC_CHECK(it != nest_.end() && it->second.digits == layout[d])
           << name << ": dimension " << d << " is read at " << Print(indices[d]) << ", which has another layout";
-      size_t next = 0;
+      std::vector<std::pair<int, Expr>> digits;
       for (const Digit& digit : layout[d]) {
-        if (digit.kind == Digit::Kind::kRegister) index = index * digit.extent + it->second.registers[next++];
+        if (digit.kind == Digit::Kind::kRegister) digits.emplace_back(digit.extent, it->second.registers[digits.size()]);
       }
+      if (digits.empty()) continue;
+      outer.insert(outer.end(), digits.begin(), digits.end() - 1);
+      inner.push_back(digits.back());
     }
+    outer.insert(outer.end(), inner.begin(), inner.end());
+    Expr index = IntLit(0);
+    for (const auto& [extent, value] : outer) index = index * extent + value;
     return index;
   }
 

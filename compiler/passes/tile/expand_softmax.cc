@@ -179,11 +179,18 @@ class Expander {
                          MakeSelect(MakeBinary(BinaryOp::kEq, peak, FloatLit(-kInfinity)), FloatLit(0), peak));
     Expr rescale = let(state.name + "_rescale", MakeUnary(UnaryOp::kExp, LocalScalar(state.maximum) - reference));
 
-    body.push_back(MakeStmt(Alloc{weights, DType::kF32, MemorySpace::kLocal, {chunk}}));
+    // A matrix instruction takes the weights in the values' dtype; that rounding is stated here.
+    DType weight_dtype = DType::kF32;
+    if (tile_.schedule.instruction == MatrixInstruction::kMma) {
+      Expr inlined = inline_lets(update->operands[1]);
+      for (const Load* load : Loads(inlined)) weight_dtype = load->dtype;
+    }
+    body.push_back(MakeStmt(Alloc{weights, weight_dtype, MemorySpace::kLocal, {chunk}}));
     body.push_back(MakeStmt(Accumulator{chunk_sum, Monoid::kSum, {}, {}}));
     Expr weight = MakeUnary(UnaryOp::kExp, MakeLoad(scores, DType::kF32, {Axis(weight_axis)}) - reference);
     Block weight_loop = {MakeStmt(Let{weights + "_value", weight}),
-                         MakeStmt(Store{weights, {Axis(weight_axis)}, MakeVar(weights + "_value", DType::kF32), nullptr}),
+                         MakeStmt(Store{weights, {Axis(weight_axis)},
+                                        MakeCast(weight_dtype, MakeVar(weights + "_value", DType::kF32)), nullptr}),
                          MakeStmt(Accumulate{chunk_sum, {}, {MakeVar(weights + "_value", DType::kF32)}, nullptr})};
     body.push_back(MakeStmt(For{weight_axis, AxisRole::kReduce, LoopKind::kSequential, IntLit(chunk), {}, weight_loop}));
     body.push_back(MakeStmt(Store{state.maximum, {}, peak, nullptr}));
@@ -211,16 +218,16 @@ class Expander {
       body.push_back(stmt);
     }
     Expr value = bind(inline_lets(update->operands[1]), value_axis);
-    Expr weighted = MakeLoad(weights, DType::kF32, {Axis(value_axis)}) * value;
-    // Weights beyond the end are exactly 0, but a value there may be anything, even NaN.
-    Expr inside = Lt(at(value_axis), end);
+    // Weights beyond the end of a row are exactly 0, and values beyond the end of their buffer read as 0.
+    Expr weighted = MakeCast(DType::kF32, MakeLoad(weights, weight_dtype, {Axis(value_axis)})) * value;
     Block value_body =
-        in_value_loops({MakeStmt(Accumulate{state.sum, update->indices, {weighted}, inside})}, "");
+        in_value_loops({MakeStmt(Accumulate{state.sum, update->indices, {weighted}, nullptr})}, "");
     body.push_back(
         MakeStmt(For{value_axis, AxisRole::kContract, LoopKind::kSequential, IntLit(chunk), {}, value_body}));
 
+    // Role free: a chunk beyond a row's end changes nothing of its state, so it needs no mask.
     out.push_back(MakeStmt(
-        For{chunk_axis, AxisRole::kReduce, LoopKind::kSequential, CeilDiv(end, chunk), {}, std::move(body)}));
+        For{chunk_axis, AxisRole::kFree, LoopKind::kSequential, CeilDiv(end, chunk), {}, std::move(body)}));
 
     // The schedule speaks of the new axes from here on.
     tile_.schedule.axes.push_back({score_axis, LoopKind::kSerial, 1, digits});

@@ -22,6 +22,9 @@ int64_t Product(const std::vector<Digit>& digits) {
   return product;
 }
 
+// One matrix instruction sums over this axis.
+bool IsMatrix(const std::vector<Digit>& digits) { return digits.size() == 1 && digits[0].kind == Digit::Kind::kMatrix; }
+
 int ThreadMask(const std::vector<Digit>& digits) {
   int mask = 0;
   for (const Digit& digit : digits) {
@@ -226,7 +229,7 @@ class Splitter {
     }
     // Totals over threads, for states that outlive the loop.
     int mask = ThreadMask(info.digits);
-    if (loop.role != AxisRole::kFree && mask != 0 && in_.schedule.instruction != MatrixInstruction::kMma) {
+    if (loop.role != AxisRole::kFree && mask != 0) {
       for (const auto& [name, axes] : accumulated_over_) {
         if (axes.count(loop.axis) && declared_before.count(name)) {
           out_.push_back(MakeStmt(Combine{name, monoids_.at(name), mask}));
@@ -306,6 +309,13 @@ class Splitter {
       for (const Expr& index : indices) {
         const auto* var = As<Var>(index);
         auto it = var ? schedules_.find(var->name) : schedules_.end();
+        if (it != schedules_.end() && IsMatrix(it->second->digits)) {
+          // As the first operand of a matrix instruction the tile is read in the layout of its result.
+          digits.push_back({{Digit::Kind::kRegister, 2 * it->second->steps, 1},
+                            {Digit::Kind::kThread, 4, 1},
+                            {Digit::Kind::kRegister, 2, 1}});
+          continue;
+        }
         if (it == schedules_.end() || it->second->steps != 1) {
           agree = false;
           return;
@@ -411,6 +421,10 @@ class Splitter {
       Expr guarded = MakeLoad(copy.buffer, copy.dtype, copy.indices, copy.guard);
       std::vector<std::string> axes = LocalAxes({guarded});
       if (axes.empty()) return guarded;
+      // Operands of a matrix instruction are read from where they lie.
+      for (const std::string& axis : axes) {
+        if (IsMatrix(axes_.at(axis).digits)) return guarded;
+      }
       for (const auto& [from, to] : loaded_) {
         if (Equal(from, guarded)) return to;
       }
@@ -474,6 +488,8 @@ class Splitter {
       if (!is_kept) accumulated_over_[update.name].insert(info.name);
       if (info.local > 1 && !is_kept) axes.push_back(info.name);
       if (info.role != AxisRole::kFree) guard = And(guard, info.valid);
+      HACKC_CHECK(!IsMatrix(info.digits) || info.valid == nullptr)
+          << info.name << ": a matrix instruction needs a whole number of tiles";
     }
     for (const std::string& axis : LocalAxes([&] {
            std::vector<Expr> all = indices;
