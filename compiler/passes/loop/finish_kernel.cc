@@ -2,6 +2,7 @@
 #include "compiler/passes/loop/finish_kernel.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "compiler/ir/rewrite.h"
@@ -42,17 +43,16 @@ void AddOnce(std::vector<std::string>& list, const std::string& item) {
 
 void NameFunction(const SegmentValues& values, const TensorOp& sink,
                   const std::vector<std::string>& computed, Function& fn) {
-  // The sink comes first in `computed` and last in what people read.
   std::vector<const TensorOp*> ops;
   for (const std::string& value : computed) ops.push_back(values.ops.at(value));
-  int greatest = Weight(sink);
+  std::sort(ops.begin(), ops.end(), std::less<>());  // they lie in one vector: program order
+  int greatest = 0;
   for (const TensorOp* op : ops) greatest = std::max(greatest, Weight(*op));
   std::vector<std::string> named, all;
   for (const TensorOp* op : ops) {
     if (Weight(*op) == greatest) AddOnce(named, op->label);
+    AddOnce(all, op->label);
   }
-  std::reverse(ops.begin(), ops.end());
-  for (const TensorOp* op : ops) AddOnce(all, op->label);
   fn.name = greatest == 0 ? Join({sink.label}) : Join(named);
   for (const std::string& label : all) fn.computes += (fn.computes.empty() ? "" : " + ") + label;
 }

@@ -243,7 +243,7 @@ class Lowering {
       Expr d = at[3], pair, partner, first;
       if (n.interleaved) {  // dims past the rotary ones are not rotated: clamp only what their branch skips
         pair = rotary == head_dim ? FloorDiv(d, 2) : Min(FloorDiv(d, 2), IntLit(half - 1));
-        partner = d + 1 - Mod(d, 2) * 2;
+        partner = FloorDiv(d, 2) * 2 + 1 - Mod(d, 2);
         first = MakeBinary(BinaryOp::kEq, Mod(d, 2), IntLit(0));
       } else {
         pair = Mod(d, half);
@@ -314,7 +314,7 @@ class Lowering {
     target[1] = Past() + at[1];
     std::string state = op.out + ".state";
     Emit(state, cache, axes,
-         TensorScatter{n.cache, update_axes, target, MakeCast(cache.dtype, Value(n.x, at))}, "cache_append");
+         TensorScatter{n.cache, update_axes, target, MakeCast(cache.dtype, Value(n.x, at))}, n.cache + "_append");
     std::vector<TensorAxis> out_axes = AxesOf(op.type.shape);
     Emit(op.out, op.type, out_axes, TensorView{Value(state, IndicesOf(out_axes))}, op.out);
   }

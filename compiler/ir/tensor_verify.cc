@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/ir/tensor_verify.h"
+
+#include "compiler/ir/module_text.h"
+#include "compiler/ir/module_verify.h"
+#include "compiler/ir/tensor_walk.h"
+
+namespace hackc::ir {
+namespace {
+
+bool HasLoad(const Expr& e) { return !Loads(e).empty(); }
+
+// What a select's condition says of one variable: `%d < 64` inside the branch taken, its opposite in the other.
+RangeMap Refined(const RangeMap& ranges, const Expr& condition, bool taken) {
+  RangeMap refined = ranges;
+  const Binary* compare = As<Binary>(condition);
+  const Var* var = compare ? As<Var>(compare->a) : nullptr;
+  const auto limit = compare ? AsInt(compare->b) : std::nullopt;
+  if (!var || !limit || (compare->op != BinaryOp::kLt && compare->op != BinaryOp::kLe)) return refined;
+  const int64_t largest = compare->op == BinaryOp::kLt ? *limit - 1 : *limit;
+  Range range = Bounds(compare->a, ranges);
+  if (taken) {
+    range.max = std::min(range.max, largest);
+  } else {
+    range.min = std::max(range.min, largest + 1);
+  }
+  refined.SetVar(var->name, range);
+  return refined;
+}
+
+class OpVerifier {
+ public:
+  OpVerifier(const TensorOp& op, ModuleVerifier& module, std::set<std::string>& updated,
+             std::set<std::string>& states)
+      : op_(op), module_(module), updated_(updated), states_(states) {}
+
+  void Verify() {
+    if (!IsName(op_.label)) Error("label", Cat("\"", op_.label, "\" is not a name"));
+    for (const std::string& value : ValuesRead(op_)) {
+      if (updated_.contains(value)) Error("scatter", Cat("reads @", value, " after its update"));
+    }
+    if (op_.axes.size() != op_.type.shape.size()) {
+      return Error("axes", Cat(op_.axes.size(), " axes for ", op_.type.shape.size(), " dims"));
+    }
+    for (size_t i = 0; i < op_.axes.size(); ++i) {
+      if (!SameExtent(op_.axes[i].extent, op_.type.shape[i])) {
+        Error("axes", Cat("axis ", op_.axes[i].name, " in ", Print(op_.axes[i].extent), ", dim ", i, " is ",
+                          Print(op_.type.shape[i])));
+      }
+    }
+    const size_t errors = module_.report->errors.size();
+    ranges_ = module_.ranges;
+    DeclareAxes(FreeAxes(op_));
+    DeclareAxes(ReducedAxes(op_));
+    if (module_.report->errors.size() == errors) std::visit(*this, op_.op);
+  }
+
+  void operator()(const TensorMap& n) { Check(n.value, op_.type.dtype); }
+  void operator()(const TensorReduce& n) {
+    if (static_cast<int>(n.operands.size()) != OperandCount(n.monoid)) {
+      return Error("reduce", Cat(Name(n.monoid), " takes ", OperandCount(n.monoid), " operands, got ",
+                                 n.operands.size()));
+    }
+    Reduction(n.reduce_axes, n.operands);
+  }
+  void operator()(const TensorContract& n) { Reduction(n.contract_axes, {n.a, n.b}); }
+  void operator()(const TensorView& n) { Source(n.source, false); }
+  void operator()(const TensorGather& n) { Source(n.source, true); }
+  void operator()(const TensorScatter& n) {
+    const ValueType* state = module_.Find(n.state);
+    const auto source = module_.sources.find(n.state);
+    const bool is_state = states_.contains(n.state) ||
+                          (source != module_.sources.end() && source->second->kind == SourceDecl::Kind::kState);
+    if (!is_state) Error("scatter", Cat("@", n.state, " is not a state"));
+    if (!SameType(*state, op_.type)) Error("scatter", "the output has not the state's type");
+    if (n.indices.size() != state->shape.size()) {
+      return Error("scatter", Cat(n.indices.size(), " indices, @", n.state, " has ", state->shape.size(), " dims"));
+    }
+    for (const Expr& index : n.indices) Check(index, DType::kI32);
+    InBounds(n.state, n.indices, state->shape, ranges_);
+    Check(n.value, op_.type.dtype);
+    updated_.insert(n.state);
+    states_.insert(op_.out);
+  }
+
+ private:
+  void Error(std::string_view rule, std::string_view message) { module_.Error(rule, message); }
+
+  void DeclareAxes(const std::vector<TensorAxis>& axes) {
+    const std::set<std::string> outer = axes_;
+    for (const TensorAxis& axis : axes) {
+      if (!IsName(axis.name) || !axes_.insert(axis.name).second) {
+        Error("axis", Cat("axis `", axis.name, "` is not a name of its own"));
+      }
+      bool plain = axis.extent && axis.extent->dtype == DType::kI32 && axis.extent->depth <= kMaxExprDepth;
+      if (plain) {
+        Walk(axis.extent, [&](const Expr& e) {
+          const Symbol* symbol = As<Symbol>(e);
+          const Var* var = As<Var>(e);
+          plain = plain && (symbol  ? module_.HasSymbol(symbol->name)
+                            : var   ? outer.contains(var->name)
+                                    : As<IntLiteral>(e) || As<Binary>(e) || As<Unary>(e));
+        });
+      }
+      if (!plain) {
+        Error("axis", Cat("extent ", Print(axis.extent), " of ", axis.name,
+                          " is not over symbols (and output axes, for a reduced one)"));
+        continue;
+      }
+      ranges_.SetAxis(axis.name, axis.extent);
+    }
+  }
+
+  void Reduction(const std::vector<TensorAxis>& axes, const std::vector<Expr>& operands) {
+    if (axes.empty()) Error("reduce", "no axis to reduce");
+    if (op_.type.dtype != DType::kF32) Error("dtype", "sums are f32");
+    for (const Expr& operand : operands) Check(operand, DType::kF32);
+  }
+
+  void Source(const Expr& source, bool gather) {
+    const Load* load = As<Load>(source);
+    if (!load) return Error("view", "the source is not a load");
+    bool loads_inside = false;
+    for (const Expr& index : load->indices) loads_inside |= HasLoad(index);
+    if (loads_inside != gather) Error("view", gather ? "no index is a load" : "an index holds a load");
+    Check(source, op_.type.dtype);
+  }
+
+  void Check(const Expr& e, DType dtype) {
+    if (e->depth > kMaxExprDepth) return Error("scope", Cat("nests ", e->depth, " levels"));
+    if (e->dtype != dtype) {
+      Error("dtype", Cat("expected ", Name(dtype), ", got ", Name(e->dtype), ": ", Print(e)));
+    }
+    Visit(e, ranges_);
+  }
+
+  void Visit(const Expr& e, const RangeMap& ranges) {
+    if (const Select* select = As<Select>(e)) {
+      Visit(select->condition, ranges);
+      Visit(select->a, Refined(ranges, select->condition, true));
+      Visit(select->b, Refined(ranges, select->condition, false));
+    } else if (const Var* var = As<Var>(e)) {
+      if (!axes_.contains(var->name)) Error("scope", Cat("%", var->name, " is not an axis here"));
+    } else if (const Symbol* symbol = As<Symbol>(e)) {
+      if (!module_.HasSymbol(symbol->name)) Error("scope", Cat("symbol ", symbol->name, " is not declared"));
+    } else if (As<Builtin>(e) || As<Shuffle>(e)) {
+      Error("scope", Cat(Print(e), " is of Kernel level"));
+    } else if (const Load* load = As<Load>(e)) {
+      if (load->guard) Error("scope", Cat("guarded load of @", load->buffer));
+      for (const Expr& index : load->indices) Visit(index, ranges);
+      const ValueType* type = module_.Find(load->buffer);
+      if (!type) return;  // reported by the module's rules
+      if (type->dtype != load->dtype || type->shape.size() != load->indices.size()) {
+        return Error("load", Cat(Print(e), " of @", load->buffer, ": ", PrintType(*type)));
+      }
+      InBounds(load->buffer, load->indices, type->shape, ranges);
+    } else if (const Unary* unary = As<Unary>(e)) {
+      Visit(unary->a, ranges);
+    } else if (const Cast* cast = As<Cast>(e)) {
+      Visit(cast->a, ranges);
+    } else if (const Binary* binary = As<Binary>(e)) {
+      Visit(binary->a, ranges);
+      Visit(binary->b, ranges);
+    }
+  }
+
+  void InBounds(const std::string& value, const std::vector<Expr>& indices, const std::vector<Expr>& shape,
+                const RangeMap& ranges) {
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (IsFloat(indices[i]->dtype) || indices[i]->dtype == DType::kBool) {
+        Error("load", Cat("index ", Print(indices[i]), " is not an integer"));
+        continue;
+      }
+      if (!ProveNonNegative(indices[i], ranges) ||
+          !ProveLess(MakeCast(DType::kI32, indices[i]), shape[i], ranges)) {
+        Error("bounds", Cat("index ", Print(indices[i]), " may leave dim ", i, " of @", value, ", ",
+                            Print(shape[i])));
+      }
+    }
+  }
+
+  const TensorOp& op_;
+  ModuleVerifier& module_;
+  std::set<std::string>& updated_;  // states' names that an update made stale
+  std::set<std::string>& states_;   // updated states
+  std::set<std::string> axes_;
+  RangeMap ranges_;
+};
+
+}  // namespace
+
+std::vector<std::string> VerifyTensor(const TensorModule& module) {
+  std::set<std::string> updated, states;
+  return VerifyModule(module, ValuesRead, [&](const TensorOp& op, ModuleVerifier& verifier) {
+    OpVerifier(op, verifier, updated, states).Verify();
+  });
+}
+
+}  // namespace hackc::ir
