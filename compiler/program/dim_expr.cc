@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/program/dim_expr.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "compiler/support/internal_error.h"
+
+namespace hackc::program {
+namespace {
+
+using Op = DimExpr::Op;
+
+bool IsConstant(const DimExpr& e, int64_t value) {
+  return e.op == Op::kConstant && e.value == value;
+}
+
+DimExpr Make(Op op, DimExpr a, DimExpr b) {
+  DimExpr result;
+  result.op = op;
+  result.args = {std::move(a), std::move(b)};
+  if (result.args[0].op == Op::kConstant && result.args[1].op == Op::kConstant) {
+    return Constant(Evaluate(result, {}));
+  }
+  return result;
+}
+
+// `e` as factor * rest, with rest absent for a constant.
+std::pair<int64_t, std::optional<DimExpr>> Split(const DimExpr& e) {
+  if (e.op == Op::kConstant) return {e.value, std::nullopt};
+  if (e.op == Op::kMul && e.args[1].op == Op::kConstant) return {e.args[1].value, e.args[0]};
+  return {1, e};
+}
+
+DimExpr Choose(Op op, DimExpr a, DimExpr b) {
+  auto [a_factor, a_rest] = Split(a);
+  auto [b_factor, b_rest] = Split(b);
+  if (a_rest == b_rest) return (a_factor < b_factor) == (op == Op::kMin) ? a : b;
+  return Make(op, std::move(a), std::move(b));
+}
+
+}  // namespace
+
+DimExpr Constant(int64_t value) {
+  DimExpr e;
+  e.value = value;
+  return e;
+}
+
+DimExpr SymbolExpr(std::string name) {
+  DimExpr e;
+  e.op = Op::kSymbol;
+  e.symbol = std::move(name);
+  return e;
+}
+
+DimExpr Add(DimExpr a, DimExpr b) {
+  if (IsConstant(a, 0)) return b;
+  if (IsConstant(b, 0)) return a;
+  return Make(Op::kAdd, std::move(a), std::move(b));
+}
+
+// A constant factor comes last, alone, so that Min and Max can compare multiples.
+DimExpr Mul(DimExpr a, DimExpr b) {
+  auto [a_factor, a_rest] = Split(a);
+  auto [b_factor, b_rest] = Split(b);
+  DimExpr factor = Make(Op::kMul, Constant(a_factor), Constant(b_factor));
+  if (IsConstant(factor, 0) || (!a_rest && !b_rest)) return factor;
+  DimExpr rest = a_rest && b_rest ? Make(Op::kMul, *a_rest, *b_rest) : a_rest ? *a_rest : *b_rest;
+  return IsConstant(factor, 1) ? rest : Make(Op::kMul, std::move(rest), std::move(factor));
+}
+
+DimExpr FloorDiv(DimExpr a, DimExpr b) {
+  if (IsConstant(b, 1)) return a;
+  return Make(Op::kFloorDiv, std::move(a), std::move(b));
+}
+
+DimExpr Min(DimExpr a, DimExpr b) { return Choose(Op::kMin, std::move(a), std::move(b)); }
+DimExpr Max(DimExpr a, DimExpr b) { return Choose(Op::kMax, std::move(a), std::move(b)); }
+
+DimExpr RoundUp(DimExpr a, int64_t multiple) {
+  if (Split(a).first % multiple == 0) return a;
+  return Mul(Make(Op::kCeilDiv, std::move(a), Constant(multiple)), Constant(multiple));
+}
+
+DimExpr Product(const std::vector<ir::Expr>& extents) {
+  DimExpr product = Constant(1);
+  for (const ir::Expr& extent : extents) product = Mul(std::move(product), FromExpr(extent));
+  return product;
+}
+
+DimExpr FromExpr(const ir::Expr& e) {
+  if (auto value = ir::AsInt(e)) return Constant(*value);
+  if (const auto* symbol = ir::As<ir::Symbol>(e)) return SymbolExpr(symbol->name);
+  if (const auto* cast = ir::As<ir::Cast>(e)) return FromExpr(cast->a);
+  const auto* binary = ir::As<ir::Binary>(e);
+  HACKC_CHECK(binary != nullptr) << "no formula over symbols: " << ir::Print(e);
+  DimExpr a = FromExpr(binary->a), b = FromExpr(binary->b);
+  switch (binary->op) {
+    case ir::BinaryOp::kAdd:
+      return Add(std::move(a), std::move(b));
+    case ir::BinaryOp::kSub:
+      return Add(std::move(a), Mul(std::move(b), Constant(-1)));
+    case ir::BinaryOp::kMul:
+      return Mul(std::move(a), std::move(b));
+    case ir::BinaryOp::kFloorDiv:
+      return FloorDiv(std::move(a), std::move(b));
+    case ir::BinaryOp::kMod:
+      return Make(Op::kMod, std::move(a), std::move(b));
+    case ir::BinaryOp::kMin:
+      return Make(Op::kMin, std::move(a), std::move(b));
+    case ir::BinaryOp::kMax:
+      return Make(Op::kMax, std::move(a), std::move(b));
+    default:
+      break;
+  }
+  HACKC_FAIL() << "no formula over symbols: " << ir::Print(e);
+  return {};
+}
+
+int64_t AtMaximum(const DimExpr& e, const std::vector<ir::SymbolDecl>& symbols) {
+  std::map<std::string, int64_t> values;
+  for (const ir::SymbolDecl& symbol : symbols) values[symbol.name] = symbol.max;
+  return Evaluate(e, values);
+}
+
+}  // namespace hackc::program

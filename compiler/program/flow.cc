@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/program/flow.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "compiler/ir/rewrite.h"
+#include "compiler/support/internal_error.h"
+
+namespace hackc::program {
+namespace {
+
+// Removes symbols that nothing in `fn` mentions: a kernel takes no parameter in vain, and what is prepared
+// takes none at all.
+void DropUnusedSymbols(ir::Function& fn) {
+  std::set<std::string> used;
+  auto note = [&](const ir::Expr& e) {
+    ir::Walk(e, [&](const ir::Expr& node) {
+      if (const auto* symbol = ir::As<ir::Symbol>(node)) used.insert(symbol->name);
+    });
+  };
+  for (const ir::BufferDecl& buffer : fn.buffers) {
+    for (const ir::Expr& extent : buffer.shape) note(extent);
+  }
+  ir::WalkExprs(fn.body, note);
+  std::erase_if(fn.symbols,
+                [&](const ir::SymbolDecl& symbol) { return used.count(symbol.name) == 0; });
+}
+
+class FlowMaker {
+ public:
+  explicit FlowMaker(const ir::LoopModule& module) : module_(module) {}
+
+  Flow Run() {
+    flow_.symbols = module_.symbols;
+    for (const ir::SourceDecl& source : module_.sources) AddSource(source, nullptr);
+    for (const ir::LoopSegment& segment : module_.segments) AddSegment(segment);
+    for (const std::string& output : module_.outputs) {
+      flow_.outputs.push_back(Find(output));
+      flow_.output_names.push_back(output);
+    }
+    return std::move(flow_);
+  }
+
+ private:
+  int Find(const std::string& name) const {
+    auto it = ids_.find(name);
+    HACKC_CHECK(it != ids_.end()) << "value %" << name << " is not defined before its use";
+    return it->second;
+  }
+
+  void Name(const std::string& name, int id) {
+    HACKC_CHECK(ids_.emplace(name, id).second) << "value %" << name << " is defined twice";
+  }
+
+  void AddSource(const ir::SourceDecl& source, const ir::LoopSegment* segment) {
+    static constexpr FlowValue::Kind kKinds[] = {FlowValue::Kind::kInput, FlowValue::Kind::kWeight,
+                                                 FlowValue::Kind::kConstant,
+                                                 FlowValue::Kind::kState};
+    FlowValue value;
+    value.name = source.name;
+    value.type = source.type;
+    value.kind = kKinds[static_cast<size_t>(source.kind)];
+    value.source = &source;
+    value.weight_name = source.weight_name;
+    if (segment != nullptr) ResolveLayer(*segment, value);
+    Name(source.name, flow_.AddValue(std::move(value)));
+  }
+
+  // "{layer}" and "{layer+k}" of a source inside `segment`.
+  void ResolveLayer(const ir::LoopSegment& segment, FlowValue& value) {
+    bool per_layer = false;
+    for (int k = 0; k < segment.layer_step && !per_layer; ++k) {
+      std::string pattern = k == 0 ? "{layer}" : absl::StrCat("{layer+", k, "}");
+      if (value.weight_name.find(pattern) == std::string::npos) continue;
+      per_layer = true;
+      value.first_layer = segment.first_layer + k;
+      std::string layer = segment.count > 1 ? "{layer}" : absl::StrCat(value.first_layer);
+      value.weight_name = absl::StrReplaceAll(value.weight_name, {{pattern, layer}});
+    }
+    HACKC_CHECK(per_layer || value.weight_name.find("{layer") == std::string::npos)
+        << "%" << value.name << ": weight name " << value.weight_name;
+    if (segment.count == 1) return;
+    value.section = static_cast<int>(flow_.sections.size());
+    value.per_iteration = per_layer || value.kind == FlowValue::Kind::kState;
+  }
+
+  void AddSegment(const ir::LoopSegment& segment) {
+    HACKC_CHECK(segment.count >= 1) << "segment " << segment.name;
+    HACKC_CHECK(segment.results.size() == segment.yields.size()) << "segment " << segment.name;
+    const bool repeated = segment.count > 1;
+    HACKC_CHECK(!repeated || segment.carries.size() == segment.yields.size())
+        << "segment " << segment.name;
+    FlowSection section;
+    section.count = segment.count;
+    section.first_layer = segment.first_layer;
+    section.layer_step = segment.layer_step;
+    for (const ir::SourceDecl& source : segment.sources) AddSource(source, &segment);
+    for (const ir::Carry& carry : segment.carries) {
+      int initial = Find(carry.initial);
+      if (repeated) {
+        int inside = AddTemporary(carry.name, flow_.values[initial].type, repeated);
+        section.carries.push_back({initial, inside, -1, -1});
+      } else {
+        Name(carry.name, initial);
+      }
+    }
+    for (const ir::LoopLaunch& launch : segment.ops)
+      section.launches.push_back(AddLaunch(launch, repeated));
+    for (size_t i = 0; i < segment.yields.size(); ++i) {
+      int yield = Find(segment.yields[i]);
+      if (repeated) {
+        int result = AddTemporary(segment.results[i], flow_.values[yield].type, false);
+        section.carries[i].yield = yield;
+        section.carries[i].result = result;
+      } else if (ids_.count(segment.results[i]) == 0 || ids_[segment.results[i]] != yield) {
+        Name(segment.results[i], yield);
+      }
+    }
+    flow_.sections.push_back(std::move(section));
+  }
+
+  int AddTemporary(const std::string& name, const ir::ValueType& type, bool inside) {
+    FlowValue value;
+    value.name = name;
+    value.type = type;
+    if (inside) value.section = static_cast<int>(flow_.sections.size());
+    int id = flow_.AddValue(std::move(value));
+    Name(name, id);
+    return id;
+  }
+
+  FlowLaunch AddLaunch(const ir::LoopLaunch& launch, bool repeated) {
+    HACKC_CHECK(launch.args.size() == launch.fn.fn.buffers.size())
+        << "launch of " << launch.fn.fn.name;
+    for (const auto& [name, type] : launch.results) AddTemporary(name, type, repeated);
+    FlowLaunch result{launch.fn, {}};
+    DropUnusedSymbols(result.fn.fn);
+    std::map<int, bool> written;
+    for (size_t i = 0; i < launch.args.size(); ++i) {
+      int id = Find(launch.args[i]);
+      const ir::BufferDecl& buffer = launch.fn.fn.buffers[i];
+      // Parameters are declared __restrict__: what one writes, no other may name.
+      auto [it, first] = written.emplace(id, Writes(buffer));
+      HACKC_CHECK(first || (!it->second && !Writes(buffer)))
+          << "launch of " << launch.fn.fn.name << " writes %" << launch.args[i]
+          << " and names it twice";
+      bool made = false;
+      for (const auto& [name, type] : launch.results) made |= name == launch.args[i];
+      HACKC_CHECK(made == (Writes(buffer) && flow_.values[id].kind != FlowValue::Kind::kState))
+          << "launch of " << launch.fn.fn.name << ": %" << launch.args[i] << " is bound to @"
+          << buffer.name;
+      result.args.push_back(id);
+    }
+    return result;
+  }
+
+  const ir::LoopModule& module_;
+  Flow flow_;
+  std::map<std::string, int> ids_;
+};
+
+}  // namespace
+
+Flow MakeFlow(const ir::LoopModule& module) { return FlowMaker(module).Run(); }
+
+FlowLaunch MakeCopy(const Flow& flow, int from, int to) {
+  const ir::ValueType& type = flow.values[from].type;
+  std::vector<ir::Expr> indices;
+  for (size_t i = 0; i < type.shape.size(); ++i) indices.push_back(ir::Axis(absl::StrCat("i", i)));
+  ir::Block body = {ir::MakeStmt(ir::Store{"y", indices, ir::MakeLoad("x", type.dtype, indices)})};
+  for (size_t i = type.shape.size(); i-- > 0;) {
+    body = {ir::MakeStmt(
+        ir::For{.axis = absl::StrCat("i", i), .extent = type.shape[i], .body = std::move(body)})};
+  }
+  ir::LoopFn fn;
+  fn.fn = {"copy",
+           "copies a value",
+           flow.symbols,
+           {{"x", type.dtype, type.shape, ir::Access::kRead},
+            {"y", type.dtype, type.shape, ir::Access::kWrite}},
+           std::move(body)};
+  DropUnusedSymbols(fn.fn);
+  return {std::move(fn), {from, to}};
+}
+
+}  // namespace hackc::program

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/program/kernel_contract.h"
+
+#include <algorithm>
+#include <map>
+
+#include "compiler/ir/rewrite.h"
+#include "compiler/ir/shared_layout.h"
+#include "compiler/program/dim_expr.h"
+#include "compiler/program/traffic.h"
+#include "compiler/support/internal_error.h"
+
+namespace hackc::program {
+namespace {
+
+// Widest access to each buffer, in bytes.
+std::map<std::string, uint32_t> WidestAccesses(const ir::KernelFn& kernel) {
+  std::map<std::string, uint32_t> widest;
+  std::map<std::string, int> sizes;
+  for (const ir::BufferDecl& buffer : kernel.fn.buffers) {
+    sizes[buffer.name] = ir::SizeOf(buffer.dtype);
+    widest[buffer.name] = static_cast<uint32_t>(ir::SizeOf(buffer.dtype));
+  }
+  auto note = [&](const std::string& buffer, int elements, int bytes) {
+    auto it = sizes.find(buffer);
+    if (it == sizes.end()) return;
+    widest[buffer] = std::max(widest[buffer], static_cast<uint32_t>(elements * it->second + bytes));
+  };
+  ir::WalkStmts(kernel.fn.body, [&](const ir::Stmt& statement) {
+    if (const auto* load = ir::As<ir::VectorLoad>(statement)) note(load->source, load->width, 0);
+    if (const auto* store = ir::As<ir::VectorStore>(statement))
+      note(store->target, store->width, 0);
+    if (const auto* copy = ir::As<ir::AsyncCopy>(statement)) note(copy->source, 0, copy->bytes);
+  });
+  return widest;
+}
+
+}  // namespace
+
+DType FromIr(ir::DType dtype) {
+  switch (dtype) {
+    case ir::DType::kF64:
+      return DType::kFloat64;
+    case ir::DType::kF32:
+      return DType::kFloat32;
+    case ir::DType::kBF16:
+      return DType::kBFloat16;
+    case ir::DType::kF16:
+      return DType::kFloat16;
+    case ir::DType::kI64:
+      return DType::kInt64;
+    case ir::DType::kI32:
+      return DType::kInt32;
+    case ir::DType::kBool:
+      return DType::kBool;
+  }
+  return DType::kUnspecified;
+}
+
+Kernel MakeContract(const ir::LoopFn& loop, const ir::KernelFn& kernel, const std::string& entry,
+                    const std::string& arch) {
+  Kernel contract;
+  contract.name = kernel.fn.name;
+  contract.computes = kernel.fn.computes;
+  contract.entry = entry;
+  contract.arch = arch;
+  std::map<std::string, uint32_t> widest = WidestAccesses(kernel);
+  uint32_t offset = 0;
+  for (const ir::BufferDecl& buffer : kernel.fn.buffers) {
+    Param param;
+    param.kind = Param::Kind::kBuffer;
+    param.name = buffer.name;
+    param.offset = offset;
+    param.size = 8;
+    param.alignment = widest[buffer.name];
+    param.written = buffer.access != ir::Access::kRead;
+    contract.params.push_back(std::move(param));
+    offset += 8;
+  }
+  for (const ir::SymbolDecl& symbol : kernel.fn.symbols) {
+    Param param;
+    param.kind = Param::Kind::kSymbolI32;
+    param.name = symbol.name;
+    param.offset = offset;
+    param.size = 4;
+    param.symbol = symbol.name;
+    contract.params.push_back(std::move(param));
+    contract.valid.push_back({symbol.name, symbol.min, symbol.max});
+    offset += 4;
+  }
+  HACKC_CHECK(kernel.grid.size() == contract.grid.size()) << kernel.fn.name;
+  for (size_t i = 0; i < contract.grid.size(); ++i) contract.grid[i] = FromExpr(kernel.grid[i]);
+  contract.block[0] = static_cast<uint32_t>(kernel.threads);
+  contract.cluster[0] = static_cast<uint32_t>(kernel.cluster);
+  contract.dynamic_shared_bytes =
+      static_cast<uint32_t>(ir::LayoutShared(kernel.fn.body).total_bytes);
+  Traffic traffic = TrafficOf(loop);
+  contract.bytes_moved = std::move(traffic.bytes_moved);
+  contract.operations = std::move(traffic.operations);
+  return contract;
+}
+
+}  // namespace hackc::program

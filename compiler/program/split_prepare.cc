@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/program/split_prepare.h"
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/stmt_text.h"
+
+namespace hackc::program {
+namespace {
+
+class Splitter {
+ public:
+  explicit Splitter(Flow& flow) : flow_(flow), same_(flow.values.size()) {
+    for (size_t i = 0; i < same_.size(); ++i) same_[i] = static_cast<int>(i);
+    for (int output : flow.outputs) kept_.insert(output);
+    for (const FlowSection& section : flow.sections) {
+      for (const FlowCarry& carry : section.carries) kept_.insert({carry.initial, carry.yield});
+    }
+  }
+
+  void Run() {
+    for (size_t i = 0; i < flow_.sections.size(); ++i) {
+      FlowSection& section = flow_.sections[i];
+      FlowSection once, each = {section.count, section.first_layer, section.layer_step, {}, {}};
+      std::vector<FlowLaunch> rest;
+      for (FlowLaunch& launch : section.launches) {
+        for (int& arg : launch.args) arg = same_[arg];
+        if (!OnWeightsAlone(launch)) {
+          rest.push_back(std::move(launch));
+          continue;
+        }
+        bool per_iteration = DependsOnIteration(launch);
+        if (IsRepeatOfAnother(launch, per_iteration ? static_cast<int>(i) : -1)) continue;
+        for (size_t k = 0; k < launch.args.size(); ++k) {
+          if (!Writes(launch.fn.fn.buffers[k])) continue;
+          FlowValue& value = flow_.values[launch.args[k]];
+          value.kind = FlowValue::Kind::kPrepared;
+          value.per_iteration = per_iteration;
+          if (!per_iteration) value.section = -1;
+        }
+        (per_iteration ? each : once).launches.push_back(std::move(launch));
+      }
+      section.launches = std::move(rest);
+      if (!once.launches.empty()) flow_.prepare.push_back(std::move(once));
+      if (!each.launches.empty()) flow_.prepare.push_back(std::move(each));
+    }
+  }
+
+ private:
+  bool OnWeightsAlone(const FlowLaunch& launch) const {
+    if (!launch.fn.fn.symbols.empty()) return false;
+    for (size_t k = 0; k < launch.args.size(); ++k) {
+      FlowValue::Kind kind = flow_.values[launch.args[k]].kind;
+      if (Writes(launch.fn.fn.buffers[k])) {
+        if (kind == FlowValue::Kind::kState || kept_.count(launch.args[k])) return false;
+      } else if (kind != FlowValue::Kind::kWeight && kind != FlowValue::Kind::kConstant &&
+                 kind != FlowValue::Kind::kPrepared) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool DependsOnIteration(const FlowLaunch& launch) const {
+    for (size_t k = 0; k < launch.args.size(); ++k) {
+      bool read = !Writes(launch.fn.fn.buffers[k]);
+      if (read && flow_.values[launch.args[k]].per_iteration) return true;
+    }
+    return false;
+  }
+
+  // Notes which values it makes; when an equal launch made them before, theirs stand for these.
+  bool IsRepeatOfAnother(const FlowLaunch& launch, int section) {
+    std::string key = absl::StrCat(section, "\n", KernelText(launch.fn));
+    std::vector<int> made;
+    for (size_t k = 0; k < launch.args.size(); ++k) {
+      if (Writes(launch.fn.fn.buffers[k])) {
+        made.push_back(launch.args[k]);
+      } else {
+        absl::StrAppend(&key, "\n", launch.args[k]);
+      }
+    }
+    auto [it, first] = made_.emplace(std::move(key), made);
+    for (size_t i = 0; i < made.size(); ++i) same_[made[i]] = it->second[i];
+    return !first;
+  }
+
+  Flow& flow_;
+  std::vector<int> same_;  // the value that stands for each
+  std::set<int> kept_;
+  std::map<std::string, std::vector<int>> made_;
+};
+
+}  // namespace
+
+void SplitPrepare(Flow& flow) { Splitter(flow).Run(); }
+
+std::string KernelText(const ir::LoopFn& fn) {
+  ir::LoopFn anonymous = fn;
+  anonymous.fn.name = "kernel";
+  anonymous.fn.computes.clear();
+  return ir::Print(anonymous);
+}
+
+}  // namespace hackc::program

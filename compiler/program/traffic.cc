@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/program/traffic.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/program/dim_expr.h"
+
+namespace hackc::program {
+namespace {
+
+using ir::As;
+using ir::Expr;
+
+class Walker {
+ public:
+  explicit Walker(const ir::LoopFn& loop) : loop_(loop) {}
+
+  Traffic Run() {
+    WalkBlock(loop_.fn.body);
+    Traffic traffic;
+    for (const ir::BufferDecl& buffer : loop_.fn.buffers) {
+      DimExpr elements = Min(Product(buffer.shape), reached_[buffer.name]);
+      traffic.bytes_moved = Add(std::move(traffic.bytes_moved),
+                                Mul(std::move(elements), Constant(ir::SizeOf(buffer.dtype))));
+    }
+    traffic.operations = std::move(operations_);
+    return traffic;
+  }
+
+ private:
+  struct Loop {
+    std::string axis;
+    DimExpr most;  // iterations at most
+    DimExpr mean;
+  };
+
+  void WalkBlock(const ir::Block& block) {
+    for (const ir::Stmt& statement : block) {
+      if (const auto* loop = As<ir::For>(statement)) {
+        Enter(*loop);
+        WalkBlock(loop->body);
+        loops_.pop_back();
+      } else if (const auto* let = As<ir::Let>(statement)) {
+        AddAxes(let->value, let_axes_[let->name]);
+        Count(let->value, 0);
+      } else if (const auto* accumulate = As<ir::Accumulate>(statement)) {
+        for (const Expr& operand : accumulate->operands) Count(operand, 1);
+        if (accumulate->guard) Count(accumulate->guard, 0);
+      } else if (const auto* store = As<ir::Store>(statement)) {
+        Reach(store->buffer, store->indices);
+        for (const Expr& index : store->indices) Count(index, 0);
+        Count(store->value, 0);
+        if (store->guard) Count(store->guard, 0);
+      }
+    }
+  }
+
+  void Enter(const ir::For& loop) {
+    auto with = [&](bool mean) {
+      Expr extent = ir::Substitute(loop.extent, [&](const std::string& name) -> Expr {
+        auto it = extents_.find(name);
+        if (it == extents_.end()) return nullptr;
+        return mean ? ir::FloorDiv(it->second - 1, 2) : it->second - 1;
+      });
+      return extent;
+    };
+    Expr most = with(false);
+    extents_[loop.axis] = most;
+    loops_.push_back({loop.axis, FromExpr(most), FromExpr(with(true))});
+  }
+
+  // Float operations of `e`, and `extra`, in all iterations; and the elements that its loads reach.
+  void Count(const Expr& e, int64_t extra) {
+    int64_t count = extra;
+    ir::Walk(e, [&](const Expr& node) {
+      bool arithmetic = (As<ir::Unary>(node) || As<ir::Binary>(node)) && ir::IsFloat(node->dtype);
+      count += arithmetic ? 1 : 0;
+      if (const auto* load = As<ir::Load>(node)) Reach(load->buffer, load->indices);
+    });
+    if (count == 0) return;
+    DimExpr total = Constant(count);
+    for (const Loop& loop : loops_) total = Mul(std::move(total), loop.mean);
+    operations_ = Add(std::move(operations_), std::move(total));
+  }
+
+  void Reach(const std::string& buffer, const std::vector<Expr>& indices) {
+    std::set<std::string> axes;
+    for (const Expr& index : indices) AddAxes(index, axes);
+    DimExpr elements = Constant(1);
+    for (const Loop& loop : loops_) {
+      if (axes.count(loop.axis)) elements = Mul(std::move(elements), loop.most);
+    }
+    DimExpr& reached = reached_[buffer];
+    reached = Max(std::move(reached), std::move(elements));
+  }
+
+  // Loop axes that `e` depends on, through lets too.
+  void AddAxes(const Expr& e, std::set<std::string>& axes) const {
+    ir::Walk(e, [&](const Expr& node) {
+      const auto* var = As<ir::Var>(node);
+      if (var == nullptr) return;
+      auto it = let_axes_.find(var->name);
+      if (it == let_axes_.end()) {
+        axes.insert(var->name);
+      } else {
+        axes.insert(it->second.begin(), it->second.end());
+      }
+    });
+  }
+
+  const ir::LoopFn& loop_;
+  std::vector<Loop> loops_;
+  std::map<std::string, Expr> extents_;  // at most, over symbols
+  std::map<std::string, std::set<std::string>> let_axes_;
+  std::map<std::string, DimExpr> reached_;
+  DimExpr operations_;
+};
+
+}  // namespace
+
+Traffic TrafficOf(const ir::LoopFn& loop) { return Walker(loop).Run(); }
+
+}  // namespace hackc::program
