@@ -237,7 +237,7 @@ class FunctionParser {
   }
 
   absl::Status ParseGuard(Expr& guard) {
-    if (!lexer_.Accept("if")) return absl::OkStatus();
+    if (!lexer_.Accept("when")) return absl::OkStatus();
     Token at = lexer_.Peek();
     HACKC_ASSIGN_OR_RETURN(guard, ParseExpr(lexer_, scope_));
     return guard->dtype == DType::kBool ? absl::OkStatus() : NotBool(at, guard);

@@ -13,7 +13,7 @@ void PrintList(const std::vector<Expr>& items, std::string& out) {
 }
 
 void PrintGuard(const Expr& guard, std::string& out) {
-  if (guard) out += " if " + Print(guard);
+  if (guard) out += " when " + Print(guard);
 }
 
 // What stands on a statement's first line, without the brace of its body.
@@ -131,10 +131,24 @@ std::string Print(const Block& block, int indent) {
   return out;
 }
 
-std::string Headline(const Stmt& s) {
-  std::string out;
-  std::visit(HeadPrinter{out}, s->node);
-  return out;
+std::string PathName(const StmtNode& s) {
+  return std::visit(
+      [](const auto& n) -> std::string {
+        using T = std::decay_t<decltype(n)>;
+        std::string word(NodeName<T>());
+        if constexpr (std::is_same_v<T, For>) return Cat(word, " %", n.axis);
+        if constexpr (std::is_same_v<T, Let> || std::is_same_v<T, Accumulator> ||
+                      std::is_same_v<T, Accumulate>) {
+          return Cat(word, " %", n.name);
+        }
+        if constexpr (std::is_same_v<T, Store>) return Cat(word, " @", n.buffer);
+        if constexpr (std::is_same_v<T, Alloc> || std::is_same_v<T, Combine>)
+          return Cat(word, " @", n.name);
+        if constexpr (std::is_same_v<T, If>) return Cat(word, " ", Print(n.condition));
+        if constexpr (requires { n.target; }) return Cat(word, " @", n.target);
+        return word;
+      },
+      s.node);
 }
 
 }  // namespace hackc::ir

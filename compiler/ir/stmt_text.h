@@ -19,6 +19,7 @@
 // Below Loop level a loop says how it runs (`for %n: free local [thread(32, 1), register(4)] in 128`), memory
 // is declared (`alloc @t: bf16 shared[128, 64] padding 8 align 128`), a tile function opens with its schedule
 // (`schedule {threads = 128, ...}`) and a kernel with its launch (`launch {grid = [...], threads = 128, ...}`).
+// A guard of a statement is `@y[%m] = %v when (%m < seq)`; that of a load is inside, `@x[%k if (%k < 7)]`.
 // Kinds without a form of their own print as `mma {shape = m16n8k16, ...}`.
 //
 // Thread safety: pure functions.
@@ -36,8 +37,9 @@ std::string Print(const LoopFn& fn);
 std::string Print(const TileFn& fn);
 std::string Print(const KernelFn& fn);
 std::string Print(const Block& block, int indent = 0);  // statements alone, for messages
-// A statement's first line, without its body: "for %m: free in seq". For paths in messages.
-std::string Headline(const Stmt& s);
+// A statement in the path of a message: "for %m", "store @y", "mma". Paths read
+// `kernel k0 / for %k / store @y: index rank 1, buffer rank 2`.
+std::string PathName(const StmtNode& s);
 
 // InvalidArgument with line, column and what was expected. Names must be declared before use; what else the
 // level demands is the verifier's job.

@@ -25,10 +25,10 @@ fn qkv_linear "y = x * w + \"bias\"" {
       acc %best: softmax_sum[4, 8]
       for %k: contract in 3584 {
         let %product = (f32(@x[%m, %k]) * f32(@w[%n, %k if (%n < 7)]))
-        %sum <- %product if (%k <= %m)
+        %sum <- %product when (%k <= %m)
         %best[0, (%k % 8)] <- %product, 1.0
       }
-      @y[%m, %n] = bf16((%sum + @best[0, 1])) if (%m < seq)
+      @y[%m, %n] = bf16((%sum + @best[0, 1])) when (%m < seq)
     }
   }
   @state[] = 0.0
@@ -94,6 +94,19 @@ TEST(StmtText, LoopRoundTrips) { ExpectRoundTrip<LoopFn>(kLoop, ParseLoop); }
 TEST(StmtText, TileRoundTrips) { ExpectRoundTrip<TileFn>(kTile, ParseTile); }
 TEST(StmtText, KernelRoundTrips) { ExpectRoundTrip<KernelFn>(kKernel, ParseKernel); }
 
+TEST(StmtText, IfAfterAStoreIsNotItsGuard) {
+  ExpectRoundTrip<LoopFn>(R"(hackc loop 1
+fn f "" {
+  write @y: f32[4]
+  @y[0] = 1.0
+  if true {
+    @y[1] = 2.0 when false
+  }
+}
+)",
+                          ParseLoop);
+}
+
 TEST(StmtText, EveryKindIsInTheseExamples) {
   std::set<size_t> kinds;
   for (const Function& fn :
@@ -112,8 +125,10 @@ TEST(StmtText, ScheduleComesBackEqual) {
   EXPECT_EQ(schedule.recipe, PrecisionRecipe::kSplit3);
 }
 
-TEST(StmtText, HeadlineIsOneLineWithoutBody) {
-  EXPECT_EQ(Headline(ParseLoop(kLoop)->fn.body[0]), "for %m: free in (batch * seq)");
+TEST(StmtText, PathNamesAreShort) {
+  EXPECT_EQ(PathName(*ParseLoop(kLoop)->fn.body[0]), "for %m");
+  EXPECT_EQ(PathName(*ParseLoop(kLoop)->fn.body[1]), "store @state");
+  EXPECT_EQ(PathName(*ParseKernel(kKernel)->fn.body[3]), "async_copy @s");
 }
 
 TEST(StmtText, FieldsMayComeInAnyOrderAndBeLeftOut) {
@@ -139,7 +154,7 @@ TEST(StmtText, ErrorsNameLineColumnAndWhatWasExpected) {
   EXPECT_EQ(error("combine {monoid = sum, monoid = max} }"),
             "line 4, column 24: field `monoid` is given twice");
   EXPECT_EQ(error("combine {size = 3} }"), "line 4, column 10: `combine` has no field `size`");
-  EXPECT_EQ(error("@x[0] = 1.0 if 3 }"), "line 4, column 16: expected a bool condition, got i32");
+  EXPECT_EQ(error("@x[0] = 1.0 when 3 }"), "line 4, column 18: expected a bool condition, got i32");
   EXPECT_EQ(error(""), "line 4, column 1: expected a statement or `}`, got the end of the text");
   EXPECT_EQ(ParseLoop("hackc tile 1").status().message(),
             "line 1, column 7: expected `loop`, got `tile`");

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/interp/lane_expr.h"
+
+#include <algorithm>
+
+namespace hackc::interp {
+namespace {
+
+const Active kOneLane = {0};
+
+}  // namespace
+
+int64_t LaneAccumulator::Offset(const int64_t* indices, size_t rank) const {
+  if (rank != extents.size()) {
+    Fail("accumulator ", name, ": index rank ", rank, ", declared rank ", extents.size());
+  }
+  int64_t offset = 0;
+  for (size_t i = 0; i < rank; ++i) {
+    if (indices[i] < 0 || indices[i] >= extents[i]) {
+      Fail("accumulator ", name, ": index ", indices[i], " of dimension ", i, " is outside extent ",
+           extents[i]);
+    }
+    offset = offset * extents[i] + indices[i];
+  }
+  return offset;
+}
+
+const Names::Binding& Names::Find(const std::string& name) const {
+  auto it = bindings.find(name);
+  if (it == bindings.end()) Fail("`", name, "` is not defined here");
+  return it->second;
+}
+
+LaneMemory& Names::Memory(LaneState& state, const std::string& name) const {
+  const Binding& binding = Find(name);
+  if (binding.kind != Binding::Kind::kMemory) Fail("`", name, "` is not a buffer");
+  return state.memories[binding.index];
+}
+
+std::unique_ptr<LaneExpr> LaneExpr::Compile(const ir::Expr& e, const Names& names,
+                                            const LaneState& state) {
+  if (!e) return nullptr;
+  auto out = std::make_unique<LaneExpr>();
+  out->dtype_ = e->dtype;
+  out->is_float_ = ir::IsFloat(e->dtype);
+  out->uniform_ = true;
+  auto child = [&](const ir::Expr& operand) {
+    out->children_.push_back(Compile(operand, names, state));
+    out->uniform_ = out->uniform_ && out->children_.back()->uniform_;
+  };
+  auto constant_integer = [&](int64_t value) {
+    out->result_.resize(1);
+    out->result_[0].i = value;
+  };
+  std::visit(
+      [&](const auto& n) {
+        using T = std::decay_t<decltype(n)>;
+        if constexpr (std::is_same_v<T, ir::IntLiteral>) {
+          constant_integer(n.value);
+        } else if constexpr (std::is_same_v<T, ir::FloatLiteral>) {
+          out->result_.resize(1);
+          out->result_[0].f = RoundResult(state.arithmetic, n.dtype, n.value);
+        } else if constexpr (std::is_same_v<T, ir::Symbol>) {
+          auto it = names.symbols.find(n.name);
+          if (it == names.symbols.end()) Fail("symbol ", n.name, " has no value");
+          constant_integer(it->second);
+        } else if constexpr (std::is_same_v<T, ir::Builtin>) {
+          out->kind_ = Kind::kSlot;
+          out->index_ = names.builtin_slots[static_cast<int>(n.kind)];
+          out->uniform_ = n.kind != ir::BuiltinKind::kThread;
+        } else if constexpr (std::is_same_v<T, ir::Var>) {
+          const Names::Binding& binding = names.Find(n.name);
+          if (binding.kind == Names::Binding::Kind::kMemory)
+            Fail("%", n.name, " is a buffer, not a value");
+          out->kind_ =
+              binding.kind == Names::Binding::Kind::kSlot ? Kind::kSlot : Kind::kAccumulator;
+          out->index_ = binding.index;
+          out->uniform_ = binding.uniform;
+        } else if constexpr (std::is_same_v<T, ir::Unary>) {
+          out->kind_ = out->is_float_ ? Kind::kFloatUnary : Kind::kIntUnary;
+          out->unary_ = n.op;
+          child(n.a);
+        } else if constexpr (std::is_same_v<T, ir::Binary>) {
+          const bool floats = ir::IsFloat(n.a->dtype);
+          out->kind_ = !floats              ? Kind::kIntBinary
+                       : IsComparison(n.op) ? Kind::kCompare
+                                            : Kind::kFloatBinary;
+          if (n.op == ir::BinaryOp::kAnd || n.op == ir::BinaryOp::kOr) out->kind_ = Kind::kLogic;
+          out->binary_ = n.op;
+          child(n.a);
+          child(n.b);
+        } else if constexpr (std::is_same_v<T, ir::Select>) {
+          out->kind_ = Kind::kSelect;
+          child(n.condition);
+          child(n.a);
+          child(n.b);
+        } else if constexpr (std::is_same_v<T, ir::Cast>) {
+          out->kind_ = Kind::kCast;
+          child(n.a);
+        } else if constexpr (std::is_same_v<T, ir::Load>) {
+          const Names::Binding& binding = names.Find(n.buffer);
+          if (binding.kind == Names::Binding::Kind::kSlot)
+            Fail("@", n.buffer, " is a value, not a buffer");
+          out->kind_ =
+              binding.kind == Names::Binding::Kind::kMemory ? Kind::kLoad : Kind::kAccumulator;
+          out->index_ = binding.index;
+          for (const ir::Expr& index : n.indices) child(index);
+          out->guard_ = Compile(n.guard, names, state);
+          out->uniform_ = false;  // each lane's read is traced
+        } else if constexpr (std::is_same_v<T, ir::Shuffle>) {
+          out->kind_ = Kind::kShuffle;
+          out->shuffle_ = n.kind;
+          child(n.value);
+          child(n.lane);
+          out->uniform_ = false;  // the participation of each lane is checked
+        }
+      },
+      e->node);
+  if (out->kind_ != Kind::kSlot && out->result_.empty())
+    out->result_.resize(out->uniform_ ? 1 : state.lanes);
+  return out;
+}
+
+Values LaneExpr::Eval(LaneState& state, const Active& active) {
+  if (kind_ == Kind::kConstant) return {result_.data(), 0};
+  if (kind_ == Kind::kSlot) return {state.slots[index_].data(), uniform_ ? 0 : 1};
+  return EvalLanes(state, uniform_ ? kOneLane : active);
+}
+
+Values LaneExpr::EvalLanes(LaneState& state, const Active& active) {
+  const Arithmetic arithmetic = state.arithmetic;
+  switch (kind_) {
+    case Kind::kConstant:
+    case Kind::kSlot:
+      break;
+    case Kind::kFloatUnary: {
+      Values a = children_[0]->Eval(state, active);
+      for (int lane : active)
+        result_[lane].f = RoundResult(arithmetic, dtype_, ApplyFloat(unary_, a[lane].f));
+      break;
+    }
+    case Kind::kIntUnary: {
+      Values a = children_[0]->Eval(state, active);
+      for (int lane : active) result_[lane].i = ApplyInteger(unary_, a[lane].i);
+      break;
+    }
+    case Kind::kFloatBinary: {
+      Values a = children_[0]->Eval(state, active), b = children_[1]->Eval(state, active);
+      for (int lane : active) {
+        result_[lane].f =
+            RoundResult(arithmetic, dtype_, ApplyFloat(binary_, a[lane].f, b[lane].f));
+      }
+      break;
+    }
+    case Kind::kIntBinary: {
+      Values a = children_[0]->Eval(state, active), b = children_[1]->Eval(state, active);
+      for (int lane : active) {
+        auto value = ApplyInteger(binary_, a[lane].i, b[lane].i);
+        if (!value) Fail(a[lane].i, " ", ir::Name(binary_), " ", b[lane].i, " is undefined");
+        result_[lane].i = *value;
+      }
+      break;
+    }
+    case Kind::kCompare: {
+      Values a = children_[0]->Eval(state, active), b = children_[1]->Eval(state, active);
+      for (int lane : active) result_[lane].i = CompareFloat(binary_, a[lane].f, b[lane].f);
+      break;
+    }
+    case Kind::kLogic:
+      EvalLogic(state, active);
+      break;
+    case Kind::kSelect:
+      EvalSelect(state, active);
+      break;
+    case Kind::kCast:
+      EvalCast(state, active);
+      break;
+    case Kind::kAccumulator:
+    case Kind::kLoad:
+      EvalLoad(state, active);
+      break;
+    case Kind::kShuffle:
+      EvalShuffle(state, active);
+      break;
+  }
+  return {result_.data(), uniform_ ? 0 : 1};
+}
+
+// `b` is evaluated only where `a` does not decide, as in C.
+void LaneExpr::EvalLogic(LaneState& state, const Active& active) {
+  const bool decides = binary_ == ir::BinaryOp::kOr;
+  Values a = children_[0]->Eval(state, active);
+  Active rest;
+  for (int lane : active) {
+    result_[lane].i = a[lane].i != 0;
+    if ((a[lane].i != 0) != decides) rest.push_back(lane);
+  }
+  if (rest.empty()) return;
+  Values b = children_[1]->Eval(state, rest);
+  for (int lane : rest) result_[lane].i = b[lane].i != 0;
+}
+
+void LaneExpr::EvalSelect(LaneState& state, const Active& active) {
+  Values condition = children_[0]->Eval(state, active);
+  Active sides[2];
+  for (int lane : active) sides[condition[lane].i ? 0 : 1].push_back(lane);
+  for (int side = 0; side < 2; ++side) {
+    if (sides[side].empty()) continue;
+    Values value = children_[1 + side]->Eval(state, sides[side]);
+    for (int lane : sides[side]) result_[lane] = value[lane];
+  }
+}
+
+void LaneExpr::EvalCast(LaneState& state, const Active& active) {
+  Values a = children_[0]->Eval(state, active);
+  const bool from_float = children_[0]->is_float_;
+  for (int lane : active) {
+    if (is_float_) {
+      const double value = from_float ? a[lane].f : static_cast<double>(a[lane].i);
+      result_[lane].f = RoundStored(state.arithmetic, dtype_, value);
+    } else if (from_float) {
+      const double value = RoundTo(dtype_, a[lane].f);
+      if (!(value >= -9.2e18 && value <= 9.2e18))
+        Fail("cast of ", a[lane].f, " to ", ir::Name(dtype_));
+      result_[lane].i = static_cast<int64_t>(value);
+    } else {
+      result_[lane].i = dtype_ == ir::DType::kBool ? a[lane].i != 0 : a[lane].i;
+    }
+  }
+}
+
+void LaneExpr::EvalLoad(LaneState& state, const Active& active) {
+  constexpr size_t kMaxRank = 8;
+  if (children_.size() > kMaxRank) Fail("more than ", kMaxRank, " indices");
+  const Active on = guard_ ? Filter(guard_.get(), state, active) : Active();
+  if (guard_) {
+    for (int lane : active) result_[lane] = is_float_ ? Cell{.f = 0} : Cell{.i = 0};
+  }
+  const Active& reads = guard_ ? on : active;
+  if (reads.empty()) return;
+  Values values[kMaxRank];
+  for (size_t i = 0; i < children_.size(); ++i) values[i] = children_[i]->Eval(state, reads);
+  int64_t indices[kMaxRank];
+  for (int lane : reads) {
+    for (size_t i = 0; i < children_.size(); ++i) indices[i] = values[i][lane].i;
+    if (kind_ == Kind::kLoad) {
+      LaneMemory& memory = state.memories[index_];
+      result_[lane] = memory.Read(memory.Offset(indices, children_.size()), state.At(lane));
+    } else {
+      LaneAccumulator& acc = state.accumulators[index_];
+      const double* s = acc.State(lane, acc.Offset(indices, children_.size()));
+      const bool quotient = acc.monoid == ir::Monoid::kSoftmaxSum;
+      const double value = quotient ? (s[1] == 0 ? 0 : s[2] / s[1]) : s[0];
+      result_[lane].f = RoundResult(state.arithmetic, dtype_, value);
+    }
+  }
+}
+
+void LaneExpr::EvalShuffle(LaneState& state, const Active& active) {
+  WholeWarps(active, "shuffle");
+  Values value = children_[0]->Eval(state, active), by = children_[1]->Eval(state, active);
+  for (int lane : active) {
+    const int64_t own = lane % 32, k = by[lane].i;
+    int64_t from = shuffle_ == ir::ShuffleKind::kXor    ? own ^ k
+                   : shuffle_ == ir::ShuffleKind::kDown ? own + k
+                                                        : k;
+    if (shuffle_ == ir::ShuffleKind::kDown && from > 31) from = own;
+    if (from < 0 || from > 31)
+      Fail("shuffle of thread ", lane, " from lane ", from, " of its warp");
+    result_[lane] = value[lane - static_cast<int>(own - from)];
+  }
+}
+
+Active Filter(LaneExpr* condition, LaneState& state, const Active& active) {
+  if (!condition) return active;
+  Values value = condition->Eval(state, active);
+  Active on;
+  for (int lane : active) {
+    if (value[lane].i) on.push_back(lane);
+  }
+  return on;
+}
+
+std::vector<int> WholeWarps(const Active& active, const char* what) {
+  std::vector<int> warps;
+  for (size_t i = 0; i < active.size(); i += 32) {
+    const int first = active[i];
+    if (first % 32 != 0 || i + 31 >= active.size() || active[i + 31] != first + 31) {
+      Fail(what, " reached by only some threads of the warp of thread ", first);
+    }
+    warps.push_back(first);
+  }
+  return warps;
+}
+
+}  // namespace hackc::interp

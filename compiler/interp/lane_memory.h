@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// One named array as the statement interpreters see it: global, shared, or one copy for each lane (registers).
+// Every access is checked: bounds of each index, alignment, reads of what was never written, copies still in
+// flight, and races between threads.
+//
+// Two accesses race when they come from different threads, at least one writes, and nothing orders them: a
+// barrier orders threads of one block; nothing orders blocks. The interpreter runs a fixed order, so races
+// are found from traces of each element, not from wrong values.
+//
+// Thread safety: none; one memory belongs to one running interpreter.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/interp/tensor_data.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/support/cat.h"
+
+namespace hackc::interp {
+
+// Thrown inside an interpreter, turned into a status with the IR path at its edge.
+struct Failure {
+  std::string message;
+};
+template <typename... T>
+[[noreturn]] void Fail(const T&... parts) {
+  throw Failure{Cat(parts...)};
+}
+
+union Cell {
+  double f;
+  int64_t i;
+};
+
+// Who accesses, and when. `epoch` grows with every barrier and every block.
+struct Accessor {
+  int lane = 0;
+  int block = 0;
+  int epoch = 0;
+};
+
+class LaneMemory {
+ public:
+  enum class Space : uint8_t { kGlobal, kShared, kLane };
+
+  // `traced`: look for races. `lanes` copies of kLane memory.
+  LaneMemory(std::string name, ir::DType dtype, Space space, std::vector<int64_t> extents,
+             int padding, int lanes, bool traced);
+
+  const std::string& name() const { return name_; }
+  ir::DType dtype() const { return dtype_; }
+  bool is_float() const { return is_float_; }
+  Space space() const { return space_; }
+  const std::vector<int64_t>& extents() const { return extents_; }
+
+  void set_access(ir::Access access) { access_ = access; }
+  void set_byte_base(int64_t base) { byte_base_ = base; }
+
+  // Element offset of `indices`, after checking each against its extent and `width` elements against the
+  // innermost one.
+  int64_t Offset(const int64_t* indices, size_t rank, int width = 1) const;
+  // Fails unless element `offset` starts at a multiple of `bytes`.
+  void CheckAligned(int64_t offset, int64_t bytes) const;
+
+  Cell Read(int64_t offset, const Accessor& by);
+  void Write(int64_t offset, Cell value, const Accessor& by);
+  // cp.async: from here to Land the element belongs to the copy, nobody else may touch it.
+  void Launch(int64_t offset, const Accessor& by);
+  void Land(int64_t offset, Cell value, const Accessor& by);
+
+  void Poison();      // everything to never-written; traces stay
+  void StartBlock();  // shared memory of a new block: never written, never touched
+  void Fill(const TensorData& data);
+  TensorData Take();  // what was never written is NaN, or 0 for integers
+
+ private:
+  enum class State : uint8_t { kPoison, kDefined, kInFlight };
+  static constexpr int kNone = -1, kMany = -2;
+  struct Trace {
+    int writer = kNone, writer_block = kNone, writer_epoch = kNone;
+    int reader = kNone, reader_block = kNone, reader_epoch = kNone;
+  };
+
+  int64_t Slot(int64_t offset, const Accessor& by) const {
+    return space_ == Space::kLane ? offset * lanes_ + by.lane : offset;
+  }
+  std::string ElementText(int64_t offset) const;
+  void CheckWrite(int64_t offset, const Accessor& by);
+  [[noreturn]] void Race(int64_t offset, const char* what, int lane, int block,
+                         const Accessor& by) const;
+
+  std::string name_;
+  ir::DType dtype_;
+  bool is_float_;
+  Space space_;
+  ir::Access access_ = ir::Access::kReadWrite;
+  std::vector<int64_t> extents_, strides_;
+  int64_t count_ = 1;
+  int lanes_;
+  int64_t byte_base_ = 0;
+  std::vector<Cell> cells_;
+  std::vector<State> states_;
+  std::vector<Trace> traces_;
+};
+
+}  // namespace hackc::interp
