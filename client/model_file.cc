@@ -18,6 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+// Real configurations reach 5.
+constexpr int kMaxDepth = 32;
+
 absl::Status Refuse(absl::string_view origin, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(origin, ": ", why));
 }
@@ -57,10 +60,18 @@ absl::StatusOr<v1::ModelDescription> ParseModel(absl::string_view text, absl::st
     return Refuse(origin, absl::StrCat("larger than the limit of ", kMaxModelFileBytes, " bytes"));
   }
   json document;
+  bool too_deep = false;
   try {
-    document = json::parse(text);
+    // Discarding what is too deep keeps the document as shallow as the parsers after this one need it.
+    document = json::parse(text, [&](int depth, json::parse_event_t, json&) {
+      too_deep |= depth > kMaxDepth;
+      return depth <= kMaxDepth;
+    });
   } catch (const json::exception& error) {
     return Refuse(origin, JsonReason(error));
+  }
+  if (too_deep) {
+    return Refuse(origin, absl::StrCat("JSON is nested deeper than ", kMaxDepth, " levels"));
   }
   if (!document.is_object()) {
     return Refuse(origin, absl::StrCat("expected a JSON object, got ", document.type_name()));
