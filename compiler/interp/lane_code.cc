@@ -192,7 +192,31 @@ LaneCode::Runner LaneCode::CompileOne(const ir::Accumulate& n) {
   };
 }
 
+// A state overwritten with a value, as if only that had been combined into it.
+LaneCode::Runner LaneCode::StoreState(const ir::Store& n, LaneAccumulator* acc) {
+  if (acc->components != 1) Fail("a state of ", acc->components, " components is overwritten");
+  std::vector<std::shared_ptr<LaneExpr>> indices;
+  for (const ir::Expr& e : n.indices) indices.push_back(Expression(e));
+  auto value = Expression(n.value), guard = Expression(n.guard);
+  return [this, acc, indices, value, guard](const Active& all) {
+    const Active active = Filter(guard.get(), state_, all);
+    if (active.empty()) return;
+    Values values = value->Eval(state_, active);
+    std::vector<Values> at;
+    for (const auto& e : indices) at.push_back(e->Eval(state_, active));
+    std::vector<int64_t> index(at.size());
+    for (int lane : active) {
+      for (size_t i = 0; i < at.size(); ++i) index[i] = at[i][lane].i;
+      *acc->State(lane, acc->Offset(index.data(), index.size())) = values[lane].f;
+    }
+  };
+}
+
 LaneCode::Runner LaneCode::CompileOne(const ir::Store& n) {
+  if (const Names::Binding& binding = names_.Find(n.buffer);
+      binding.kind == Names::Binding::Kind::kAccumulator) {
+    return StoreState(n, &state_.accumulators[binding.index]);
+  }
   Address target = AddressOf(n.buffer, n.indices);
   auto value = Expression(n.value), guard = Expression(n.guard);
   if (value->is_float() != target.memory->is_float())

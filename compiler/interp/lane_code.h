@@ -50,6 +50,7 @@ class LaneCode {
     std::deque<std::vector<Copy>> groups;
   };
 
+  Runner StoreState(const ir::Store& n, LaneAccumulator* acc);
   Runner CompileOne(const ir::For& n);
   Runner CompileOne(const ir::Let& n);
   Runner CompileOne(const ir::Accumulator& n);

@@ -19,7 +19,7 @@ HACKC_ENUM_NAMES(PrecisionRecipe, "native", "split3")
 
 HACKC_FIELDS(For, "for", axis, role, kind, extent, digits, body)
 HACKC_FIELDS(Let, "let", name, value)
-HACKC_FIELDS(Accumulator, "acc", name, monoid, extents)
+HACKC_FIELDS(Accumulator, "acc", name, monoid, extents, layout)
 HACKC_FIELDS(Accumulate, "accumulate", name, indices, operands, guard)
 HACKC_FIELDS(Store, "store", buffer, indices, value, guard, engine)
 HACKC_FIELDS(Alloc, "alloc", name, dtype, space, extents, layout, padding, alignment)

@@ -170,7 +170,9 @@ class FunctionParser {
     HACKC_RETURN_IF_ERROR(lexer_.Expect(":"));
     HACKC_RETURN_IF_ERROR(ParseValue(lexer_, scope_, acc.monoid));
     if (lexer_.Is("[")) HACKC_RETURN_IF_ERROR(ParseValue(lexer_, scope_, acc.extents));
-    (acc.extents.empty() ? variables_ : buffers_).Add(acc.name, DType::kF32);
+    if (lexer_.Accept("layout")) HACKC_RETURN_IF_ERROR(ParseValue(lexer_, scope_, acc.layout));
+    if (acc.extents.empty()) variables_.Add(acc.name, DType::kF32);
+    buffers_.Add(acc.name, DType::kF32);  // @name[] reads a scalar too
     return MakeStmt(std::move(acc));
   }
 
@@ -179,7 +181,7 @@ class FunctionParser {
     Token at = lexer_.Peek();
     HACKC_ASSIGN_OR_RETURN(update.name, lexer_.PercentName("an accumulator"));
     if (lexer_.Is("[")) HACKC_RETURN_IF_ERROR(ParseValue(lexer_, scope_, update.indices));
-    if (!(update.indices.empty() ? variables_ : buffers_).Find(update.name)) {
+    if (!buffers_.Find(update.name)) {
       return TextLexer::ErrorAt(at, Cat("accumulator %", update.name, " is not defined here"));
     }
     HACKC_RETURN_IF_ERROR(lexer_.Expect("<-"));

@@ -20,6 +20,11 @@ void PrintGuard(const Expr& guard, std::string& out) {
 struct HeadPrinter {
   std::string& out;
 
+  void PrintLayout(const std::vector<std::vector<Digit>>& layout) const {
+    if (layout.empty()) return;
+    out += " layout ";
+    PrintValue(layout, out);
+  }
   void operator()(const For& n) const {
     out += Cat("for %", n.axis, ": ", EnumName(n.role));
     if (n.kind != LoopKind::kSequential) out += Cat(" ", EnumName(n.kind));
@@ -33,6 +38,7 @@ struct HeadPrinter {
   void operator()(const Accumulator& n) const {
     out += Cat("acc %", n.name, ": ", Name(n.monoid));
     if (!n.extents.empty()) PrintValue(n.extents, out);
+    PrintLayout(n.layout);
   }
   void operator()(const Accumulate& n) const {
     out += "%" + n.name;
@@ -51,10 +57,7 @@ struct HeadPrinter {
   void operator()(const Alloc& n) const {
     out += Cat("alloc @", n.name, ": ", Name(n.dtype), " ", EnumName(n.space));
     PrintValue(n.extents, out);
-    if (!n.layout.empty()) {
-      out += " layout ";
-      PrintValue(n.layout, out);
-    }
+    PrintLayout(n.layout);
     if (n.padding != 0) out += Cat(" padding ", n.padding);
     if (n.alignment != Alloc().alignment) out += Cat(" align ", n.alignment);
   }

@@ -158,6 +158,7 @@ fn row_sum "" {
         %sum[%r] <- @tile[%r, %k]
       }
       combine {name = @sum, monoid = sum, thread_mask = 7}
+      @sum[%r] = (@sum[%r] * 2.0)
       @y[((%m * 4) + %r)] = @sum[%r] when (((%m * 4) + %r) < seq)
     }
   }
@@ -171,7 +172,7 @@ fn row_sum "" {
   for (int m = 0; m < 6; ++m) {
     double sum = 0;
     for (int k = 0; k < 8; ++k) sum += run.buffers["x"].At({m, k});
-    EXPECT_DOUBLE_EQ(run.buffers["y"].values[m], sum);
+    EXPECT_DOUBLE_EQ(run.buffers["y"].values[m], 2 * sum);
   }
 }
 

@@ -47,6 +47,10 @@ fn t "" {
     for %i: free local [thread(4, 32), register(2), thread(8, 4)] in 64 {
       @stage[0, %i, 0] = @x[((%m * 64) + %i), 0 if (((%m * 64) + %i) < seq)] via cp_async
     }
+    acc %total: max[64] layout [[thread(4, 32), register(2), thread(8, 4)]]
+    acc %whole: sum
+    %whole <- @whole[]
+    @whole[] = 1.0
     combine {name = @part, monoid = max, thread_mask = 31}
     for %s: reduce serial in 4 {
     }
