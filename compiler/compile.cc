@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/compile.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/codegen/cuda_emitter.h"
+#include "compiler/fingerprint.h"
+#include "compiler/frontend/frontend.h"
+#include "compiler/ir/graph_text.h"
+#include "compiler/ir/stmt_text.h"
+#include "compiler/passes/lower_loop.h"
+#include "compiler/passes/pipeline.h"
+#include "compiler/program/kernel_contract.h"
+#include "compiler/program/program_builder.h"
+#include "compiler/schedule/choose_schedule.h"
+#include "compiler/schedule/target.h"
+#include "compiler/support/internal_error.h"
+#include "compiler/support/status_macros.h"
+#include "compiler/toolchain/nvrtc.h"
+
+namespace hackc {
+namespace {
+
+constexpr char kKeyFormat[] = "1";
+
+// Runs `work`, which returns a StatusOr; a contradiction inside the compiler becomes INTERNAL.
+template <typename Work>
+auto Guarded(Work&& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const InternalError& error) {
+    return absl::InternalError(error.what());
+  }
+}
+
+class Clock {
+ public:
+  explicit Clock(std::vector<StageTime>& times) : times_(times) {}
+  void Lap(std::string stage) {
+    auto now = std::chrono::steady_clock::now();
+    times_.push_back(
+        {std::move(stage), std::chrono::duration<double, std::milli>(now - last_).count()});
+    last_ = now;
+  }
+
+ private:
+  std::vector<StageTime>& times_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+absl::StatusOr<std::optional<ir::DType>> StorageDType(program::DType dtype) {
+  switch (dtype) {
+    case program::DType::kUnspecified:
+      return std::optional<ir::DType>();
+    case program::DType::kFloat32:
+      return std::optional(ir::DType::kF32);
+    case program::DType::kBFloat16:
+      return std::optional(ir::DType::kBF16);
+    case program::DType::kFloat16:
+      return std::optional(ir::DType::kF16);
+    default:
+      break;
+  }
+  return absl::InvalidArgumentError("dtype: expected float32, bfloat16 or float16");
+}
+
+frontend::SymbolRange RangeOr(const ShapeRange& range, frontend::SymbolRange otherwise) {
+  if (range.min == 0 && range.max == 0) return otherwise;
+  return {range.min, range.max};
+}
+
+absl::StatusOr<ir::GraphModule> BuildGraph(const CompileRequest& request) {
+  frontend::FrontendOptions options;
+  HACKC_ASSIGN_OR_RETURN(options.dtype, StorageDType(request.dtype));
+  options.batch = RangeOr(request.batch, options.batch);
+  options.seq = RangeOr(request.seq, options.seq);
+  options.past = RangeOr(request.past, options.past);
+  options.layers = request.layers;
+  return frontend::BuildGraph(request.config_json, options);
+}
+
+// Storage dtype of a program: that of its first weight of floats.
+program::DType ProgramDType(const program::Program& program) {
+  for (const program::Buffer& buffer : program.buffers) {
+    if (buffer.kind == program::Buffer::Kind::kWeight) return buffer.dtype;
+  }
+  return program::DType::kUnspecified;
+}
+
+KeyFields KernelKeyFields(const std::string& arch, const std::string& cuda) {
+  return {{"kind", "kernel"},
+          {"format", kKeyFormat},
+          {"arch", arch},
+          {"options", absl::StrJoin(toolchain::Options(arch), " ")},
+          {"cuda", cuda}};
+}
+
+absl::StatusOr<KernelSource> LowerKernel(const ir::LoopFn& loop, const schedule::Target& target) {
+  KernelSource source;
+  Clock clock(source.times);
+  ir::Schedule schedule = schedule::ChooseSchedule(loop, target);
+  clock.Lap("choose_schedule");
+  HACKC_ASSIGN_OR_RETURN(passes::LoweredKernel lowered, passes::LowerLoop(loop, schedule));
+  for (const auto& [pass, milliseconds] : lowered.times)
+    source.times.push_back({pass, milliseconds});
+  clock.Lap("lower_loop");
+  source.times.pop_back();  // its passes say it in more detail
+  ir::CudaFn cuda = codegen::EmitCuda(lowered.kernel);
+  clock.Lap("emit_cuda");
+  source.kernel = program::MakeContract(loop, lowered.kernel, cuda.entry, target.arch);
+  source.key_fields = KernelKeyFields(target.arch, cuda.text);
+  source.ir = {{"loop", ir::Print(loop)},
+               {"tile", ir::Print(lowered.tile)},
+               {"kernel", ir::Print(lowered.kernel)},
+               {"cuda", cuda.text}};
+  source.cuda = std::move(cuda.text);
+  return source;
+}
+
+absl::StatusOr<Plan> MakePlan(const CompileRequest& request) {
+  HACKC_ASSIGN_OR_RETURN(schedule::Target target, schedule::FindTarget(request.arch));
+  Plan plan;
+  Clock clock(plan.times);
+  HACKC_ASSIGN_OR_RETURN(ir::GraphModule graph, BuildGraph(request));
+  plan.graph_text = ir::Print(graph);
+  clock.Lap("front_end");
+  HACKC_ASSIGN_OR_RETURN(passes::LoweredModule lowered, passes::LowerModule(std::move(graph)));
+  plan.tensor_text = passes::Print(lowered.tensor);
+  for (const auto& [pass, milliseconds] : lowered.times) plan.times.push_back({pass, milliseconds});
+  clock.Lap("module_passes");
+  plan.times.pop_back();
+  program::ProgramPlan built = program::BuildProgram(lowered.loops, target.arch);
+  plan.program = std::move(built.program);
+  plan.program.dtype = ProgramDType(plan.program);
+  clock.Lap("build_program");
+  for (size_t i = 0; i < built.loops.size(); ++i) {
+    HACKC_ASSIGN_OR_RETURN(KernelSource source, LowerKernel(built.loops[i], target));
+    plan.program.kernels[i] = source.kernel;
+    plan.kernels.push_back(std::move(source));
+  }
+  clock.Lap("lower_kernels");
+  return plan;
+}
+
+}  // namespace
+
+absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request) {
+  return Guarded([&]() -> absl::StatusOr<KeyFields> {
+    HACKC_ASSIGN_OR_RETURN(schedule::Target target, schedule::FindTarget(request.arch));
+    HACKC_ASSIGN_OR_RETURN(ir::GraphModule graph, BuildGraph(request));
+    return KeyFields{{"kind", "program"},
+                     {"format", kKeyFormat},
+                     {"compiler", Fingerprint()},
+                     {"arch", target.arch},
+                     {"options", absl::StrJoin(toolchain::Options(target.arch), " ")},
+                     {"graph", ir::Print(graph)}};
+  });
+}
+
+absl::StatusOr<Plan> PlanProgram(const CompileRequest& request) {
+  return Guarded([&] { return MakePlan(request); });
+}
+
+absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source) {
+  auto start = std::chrono::steady_clock::now();
+  HACKC_ASSIGN_OR_RETURN(
+      toolchain::Cubin cubin,
+      toolchain::CompileCubin(source.cuda, source.kernel.entry, source.kernel.arch));
+  CompiledKernel compiled;
+  compiled.cubin = std::move(cubin.bytes);
+  compiled.registers = cubin.registers;
+  compiled.spill_bytes = cubin.spill_bytes;
+  compiled.static_shared_bytes = cubin.static_shared_bytes;
+  compiled.log = std::move(cubin.warnings);
+  std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  compiled.nvrtc_ms = took.count();
+  return compiled;
+}
+
+absl::StatusOr<std::string> NvrtcVersion() { return toolchain::Version(); }
+
+absl::StatusOr<std::vector<std::string>> SupportedArchs() {
+  HACKC_ASSIGN_OR_RETURN(std::vector<int> capabilities, toolchain::Capabilities());
+  std::vector<std::string> archs = schedule::TargetArchs();
+  std::erase_if(archs, [&](const std::string& arch) {
+    return std::count(capabilities.begin(), capabilities.end(), toolchain::CapabilityOf(arch)) == 0;
+  });
+  return archs;
+}
+
+}  // namespace hackc

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/passes/pipeline.h"
+
+#include <chrono>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/ir/graph_text.h"
+#include "compiler/ir/graph_verify.h"
+#include "compiler/ir/stmt_text.h"
+#include "compiler/passes/loop/lower_tensor.h"
+#include "compiler/passes/tensor/dead_values.h"
+#include "compiler/passes/tensor/inline_views.h"
+#include "compiler/passes/tensor/lower_graph.h"
+#include "compiler/support/internal_error.h"
+#include "compiler/support/status_macros.h"
+#include "compiler/support/text.h"
+
+namespace hackc::passes {
+namespace {
+
+std::vector<std::string> Verify(const AnyModule& module) {
+  if (const auto* graph = std::get_if<ir::GraphModule>(&module)) return ir::VerifyGraph(*graph);
+  return {};
+}
+
+// The message and the IR before the pass, for whoever has to find the mistake.
+absl::Status Broken(std::string_view pass, const std::string& what, const AnyModule& before) {
+  return absl::InternalError(
+      absl::StrCat("pass ", View(pass), ": ", what, "\nthe IR before it:\n", Print(before)));
+}
+
+AnyModule Run(const ModulePass& pass, const AnyModule& before) {
+  return std::visit(
+      [&]<typename Target, typename Source>(Target (*function)(const Source&)) -> AnyModule {
+        const Source* source = std::get_if<Source>(&before);
+        HACKC_CHECK(source != nullptr) << "pass " << pass.name << " stands at the wrong level";
+        return function(*source);
+      },
+      pass.run);
+}
+
+}  // namespace
+
+const std::vector<ModulePass>& ModulePasses() {
+  static const auto* table = new std::vector<ModulePass>{
+      {"lower_graph", &LowerGraph},
+      {"inline_views", &InlineViews},
+      {"dead_values", &DeadValues},
+      {"lower_tensor", &LowerTensor},
+  };
+  return *table;
+}
+
+absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph, const ModuleObserver& observer) {
+  LoweredModule lowered;
+  AnyModule current = std::move(graph);
+  if (auto errors = Verify(current); !errors.empty()) {
+    return Broken("front end", absl::StrJoin(errors, "\n"), current);
+  }
+  for (const ModulePass& pass : ModulePasses()) {
+    auto start = std::chrono::steady_clock::now();
+    AnyModule next;
+    try {
+      next = Run(pass, current);
+    } catch (const InternalError& error) {
+      return Broken(pass.name, error.what(), current);
+    }
+    std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    lowered.times.emplace_back(pass.name, took.count());
+    if (auto errors = Verify(next); !errors.empty()) {
+      return Broken(pass.name, absl::StrJoin(errors, "\n"), current);
+    }
+    if (observer) observer(pass.name, current, next);
+    if (next.index() != current.index()) {
+      if (auto* last = std::get_if<ir::GraphModule>(&current)) lowered.graph = std::move(*last);
+      if (auto* last = std::get_if<ir::TensorModule>(&current)) lowered.tensor = std::move(*last);
+    }
+    current = std::move(next);
+  }
+  lowered.loops = std::get<ir::LoopModule>(std::move(current));
+  return lowered;
+}
+
+std::string Print(const AnyModule& module) {
+  if (const auto* graph = std::get_if<ir::GraphModule>(&module)) return ir::Print(*graph);
+  std::string text;
+  if (const auto* loops = std::get_if<ir::LoopModule>(&module)) {
+    for (const ir::LoopSegment& segment : loops->segments) {
+      absl::StrAppend(&text, "# segment ", segment.name, ", ", segment.count, " times\n");
+      for (const ir::LoopLaunch& launch : segment.ops) {
+        absl::StrAppend(&text, "# ", absl::StrJoin(launch.args, ", "), "\n", ir::Print(launch.fn));
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace hackc::passes
