@@ -252,7 +252,7 @@ TEST(LowerTensor, WhatOnlyOneBranchReadsStaysInIt) {
   SegmentValues values = ValuesOf(module);
   EXPECT_FALSE(BuildKernel(values, "y", {"row"}).has_value());
   EXPECT_TRUE(BuildKernel(values, "y", {"twice"}).has_value());
-  EXPECT_THAT(Names(LowerTensor(module).segments[0]), ElementsAre("row", "joined"));
+  EXPECT_THAT(Names(LowerTensor(module).segments[0]), ElementsAre("row", "twice", "joined"));
 }
 
 // What depends on weights alone is computed once, when they are loaded.
