@@ -76,11 +76,13 @@ class DecoderBuilder {
                                             ir::GraphEmbedding{"input_ids", "embedding_table"});
     const ir::ValueType table{
         ir::DType::kF32, {MakeSymbol("batch"), MakeSymbol("seq"), IntLit(decoder_.head_dim / 2)}};
-    const double scale = decoder_.rope.scale;
-    const std::string cosine = builder.Op(
-        "cosine_table", table, ir::GraphRotaryTable{"inverse_frequencies", false, scale});
-    const std::string sine =
-        builder.Op("sine_table", table, ir::GraphRotaryTable{"inverse_frequencies", true, scale});
+    ir::GraphRotaryTable rotary{.inverse_frequencies = "inverse_frequencies",
+                                .scale = decoder_.rope.scale,
+                                .dynamic_factor = decoder_.rope.dynamic_factor,
+                                .dynamic_length = decoder_.rope.dynamic_length};
+    const std::string cosine = builder.Op("cosine_table", table, rotary);
+    rotary.sine = true;
+    const std::string sine = builder.Op("sine_table", table, rotary);
     hidden_ = builder.Publish(embedded, "embedded");
     cosine_ = builder.Publish(cosine, "cosine");
     sine_ = builder.Publish(sine, "sine");

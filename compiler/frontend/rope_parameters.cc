@@ -46,7 +46,7 @@ std::vector<float> PlainFrequencies(const RopeContext& context) {
 }
 
 RopeParameters Make(const std::vector<float>& frequencies, double scale = 1) {
-  return {std::vector<double>(frequencies.begin(), frequencies.end()), scale};
+  return {std::vector<double>(frequencies.begin(), frequencies.end()), scale, 0, 0};
 }
 
 absl::StatusOr<RopeParameters> Default(RopeContext& context) {
@@ -61,17 +61,19 @@ absl::StatusOr<RopeParameters> Linear(RopeContext& context) {
   return Make(frequencies);
 }
 
-// The base grows with the length once it exceeds max_position_embeddings; up to there it is the plain rope,
-// and beyond it a fixed table would be wrong.
+// The base grows with the length once it exceeds max_position_embeddings; up to there it is the plain rope.
 absl::StatusOr<RopeParameters> Dynamic(RopeContext& context) {
-  HACKC_RETURN_IF_ERROR(context.reader.RequiredNumber("factor", 0, kMaxFactor).status());
+  HACKC_ASSIGN_OR_RETURN(const double factor,
+                         context.reader.RequiredNumber("factor", 0, kMaxFactor));
+  RopeParameters result = Make(PlainFrequencies(context));
   if (context.longest > context.max_positions) {
-    return context.reader.Error(
-        "rope_type", absl::StrCat("\"dynamic\" is supported up to max_position_embeddings = ",
-                                  context.max_positions, " positions, but seq and past allow ",
-                                  context.longest, "; expected a smaller seq or past"));
+    if (context.head_dim < 4) {
+      return context.reader.Error("rope_type", "\"dynamic\" needs a head dimension of 4 at least");
+    }
+    result.dynamic_factor = factor;
+    result.dynamic_length = context.max_positions;
   }
-  return Make(PlainFrequencies(context));
+  return result;
 }
 
 // Long waves are stretched by factor, short ones kept, those between interpolated.

@@ -19,6 +19,9 @@ namespace hackc::frontend {
 struct RopeParameters {
   std::vector<double> inverse_frequencies;  // head_dim / 2, each a float32 value
   double scale = 1;                         // of cosine and sine
+  // The dynamic type, where the request reaches beyond its plain range; see ir::GraphRotaryTable.
+  double dynamic_factor = 0;
+  int64_t dynamic_length = 0;
 };
 
 // `longest` is the largest number of positions that the request allows; `max_positions` the config's

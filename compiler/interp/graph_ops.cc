@@ -96,11 +96,20 @@ void GraphEvaluator::operator()(const ir::GraphLayerNorm& op) {
 }
 
 void GraphEvaluator::operator()(const ir::GraphRotaryTable& op) {
-  const TensorData& frequencies = value(op.inverse_frequencies);
+  std::vector<double> frequencies = value(op.inverse_frequencies).values;
+  if (op.dynamic_factor > 0) {
+    const double excess =
+        static_cast<double>(past + out.shape[1]) / static_cast<double>(op.dynamic_length) - 1;
+    const double stretch = 1 + op.dynamic_factor * std::max(0.0, excess);
+    const double last = static_cast<double>(frequencies.size() - 1);
+    for (size_t j = 0; j < frequencies.size(); ++j) {
+      frequencies[j] /= std::pow(stretch, static_cast<double>(j) / last);
+    }
+  }
   for (int64_t b = 0; b < out.shape[0]; ++b) {
     for (int64_t s = 0; s < out.shape[1]; ++s) {
       for (int64_t j = 0; j < out.shape[2]; ++j) {
-        const double angle = static_cast<double>(past + s) * frequencies.values[j];
+        const double angle = static_cast<double>(past + s) * frequencies[j];
         out.At({b, s, j}) = op.scale * (op.sine ? std::sin(angle) : std::cos(angle));
       }
     }

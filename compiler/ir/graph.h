@@ -26,8 +26,15 @@ struct GraphRmsNorm { std::string x, weight; double epsilon = 1e-6; double weigh
 // out = (x - mean) / sqrt(variance + epsilon) * weight + bias over the last axis; bias may be "".
 struct GraphLayerNorm { std::string x, weight, bias; double epsilon = 1e-5; };
 // Position p of batch b is past + s. out[b, s, j] = scale * cos or sin(p * inverse_frequencies[j]), f32.
-// `inverse_frequencies` is a constant of rotary_dim / 2 values.
-struct GraphRotaryTable { std::string inverse_frequencies; bool sine = false; double scale = 1; };
+// `inverse_frequencies` is a constant of rotary_dim / 2 values. With dynamic_factor > 0 the j-th of `half` is
+// first divided by stretch^(j / (half - 1)), stretch = 1 + dynamic_factor * max(0, (past + seq) / dynamic_length - 1).
+struct GraphRotaryTable {
+  std::string inverse_frequencies;
+  bool sine = false;
+  double scale = 1;
+  double dynamic_factor = 0;
+  int64_t dynamic_length = 0;
+};
 // Rotates the first 2 * half dims of each head by the tables ([batch, seq, half], f32), the rest passes.
 // interleaved: pairs (2j, 2j+1) instead of (j, j + half).
 struct GraphRope { std::string x, cosine, sine; bool interleaved = false; };

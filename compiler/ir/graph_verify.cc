@@ -66,6 +66,10 @@ class OpVerifier {
   void operator()(const GraphRotaryTable& op) {
     if (!Present("inverse_frequencies", op.inverse_frequencies)) return;
     if (!std::isfinite(op.scale)) Error("attribute", "scale is not finite");
+    if (!(op.dynamic_factor >= 0) || !std::isfinite(op.dynamic_factor) ||
+        (op.dynamic_factor > 0) != (op.dynamic_length > 0)) {
+      Error("attribute", "dynamic_factor and dynamic_length are not both 0 or both positive");
+    }
     const ValueType& frequencies = Type(op.inverse_frequencies);
     if (frequencies.dtype != DType::kF32 || out_.dtype != DType::kF32) {
       Error("rotary_table", "frequencies and table are f32");
@@ -73,6 +77,9 @@ class OpVerifier {
     if (!Rank("rotary_table", op.inverse_frequencies, 1)) return;
     if (!module_.HasSymbol("batch") || !module_.HasSymbol("seq")) {
       return Error("rotary_table", "the module has no symbols batch and seq");
+    }
+    if (op.dynamic_factor > 0 && AsInt(frequencies.shape[0]).value_or(0) < 2) {
+      Error("rotary_table", "a dynamic table has two frequencies at least");
     }
     Result("rotary_table", {MakeSymbol("batch"), MakeSymbol("seq"), frequencies.shape[0]});
   }

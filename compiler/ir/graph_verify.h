@@ -4,11 +4,11 @@
 //   G1 operand       an operation has all operands that are not optional; concat has at least one
 //   G2 float         values that operations compute on are floats; ids are i32 or i64
 //   G3 attribute     epsilon, caps and softcaps are finite and not negative (cap positive), scales finite,
-//                    window >= 0
+//                    window >= 0; dynamic_factor and dynamic_length both 0 or both positive
 //   G4 embedding     table [rows, n], out = shape of ids + [n]
 //   G5 linear        weight [n, k] ([k, n] when transposed), x [..., k], bias [n], out [..., n]
 //   G6 norm          weight and bias [n], x and out [..., n]
-//   G7 rotary_table  inverse_frequencies f32 [half], out f32 [batch, seq, half]
+//   G7 rotary_table  inverse_frequencies f32 [half], out f32 [batch, seq, half]; half >= 2 when dynamic
 //   G8 rope          x and out [b, s, h, d], cosine and sine f32 [b, s, half], 2 * half <= d
 //   G9 heads         split_heads: x [b, s, f], out [b, s, heads, head_dim], first + heads * head_dim <= f;
 //                    merge_heads: x [b, s, h, d], out [b, s, h * d]

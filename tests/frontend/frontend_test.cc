@@ -106,6 +106,17 @@ TEST(Frontend, RopeSpellings) {
   EXPECT_EQ(Text(config), text);
 }
 
+// Up to max_position_embeddings the dynamic rope is the plain one.
+TEST(Frontend, DynamicRopeIsPlainInItsRange) {
+  json config = Config("llama-rope-dynamic");
+  FrontendOptions options;
+  options.seq = {1, 16};
+  const std::string text = Text(config, options);
+  EXPECT_THAT(Text(config), HasSubstr("dynamic_factor = 2.0, dynamic_length = 16"));
+  config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 10000.0}};
+  EXPECT_EQ(Text(config, options), text);
+}
+
 TEST(Frontend, OldAndNewKeysGiveTheSameGraph) {
   json config = Config("llama3-rope");
   const std::string text = Text(config);

@@ -15,8 +15,8 @@ constant %frequencies: f32[2] [1.0, 0.1]
 
 segment embed: repeat 1 from 0 step 1 carry () {
   %embedding: bf16[batch, seq, 16] = embedding(%input_ids, %table)
-  %cosine_table: f32[batch, seq, 2] = rotary_table(%frequencies) {sine = false, scale = 1.5}
-  %sine_table: f32[batch, seq, 2] = rotary_table(%frequencies) {sine = true, scale = 1.5}
+  %cosine_table: f32[batch, seq, 2] = rotary_table(%frequencies) {sine = false, scale = 1.5, dynamic_factor = 0.0, dynamic_length = 0}
+  %sine_table: f32[batch, seq, 2] = rotary_table(%frequencies) {sine = true, scale = 1.5, dynamic_factor = 2.0, dynamic_length = 64}
   yield (%embedding, %cosine_table, %sine_table)
 } -> (%embedded, %cosine, %sine)
 

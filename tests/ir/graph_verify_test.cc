@@ -78,6 +78,10 @@ TEST(GraphVerify, EachRuleNamesItsPlace) {
       {"window = 8", "window = -8",
        "segment layers / %attended: expected a finite scale, window >= 0 and a finite softcap >= 0 "
        "[attribute]"},
+      {"dynamic_length = 64", "dynamic_length = 0",
+       "segment embed / %sine_table: dynamic_factor and dynamic_length are not both 0 or both "
+       "positive "
+       "[attribute]"},
       {"cap = 30.0", "cap = 0.0",
        "segment head / %capped: cap is not finite and positive [attribute]"},
       {"factor = 0.22", "factor = inf",

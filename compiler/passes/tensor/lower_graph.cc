@@ -231,6 +231,13 @@ class Lowering {
   void Lower(const GraphOp& op, const GraphRotaryTable& n) {
     Pointwise(op, n.sine ? "rotary_sine" : "rotary_cosine", [&](const std::vector<Expr>& at) {
       Expr angle = F32(Past() + at[1]) * Wide(n.inverse_frequencies, {at[2]});
+      if (n.dynamic_factor > 0) {  // stretch^(-j / (half - 1)); see graph.h
+        int64_t half = StaticExtent(op.type.shape[2]);
+        Expr excess = F32(Past() + op.type.shape[1]) * Number(1.0 / n.dynamic_length) - Number(1);
+        Expr stretch = Max(excess, Number(0)) * Number(n.dynamic_factor) + Number(1);
+        Expr power = F32(at[2]) * Number(-1.0 / (half - 1));
+        angle = angle * MakeBinary(BinaryOp::kPow, stretch, power);
+      }
       Expr value = Unary(n.sine ? UnaryOp::kSin : UnaryOp::kCos, angle);
       return n.scale == 1 ? value : value * Number(n.scale);
     });
