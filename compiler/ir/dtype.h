@@ -14,9 +14,9 @@ namespace hackc::ir {
 
 enum class DType : uint8_t { kF64, kF32, kBF16, kF16, kI64, kI32, kBool };
 
-std::string_view Name(DType dtype);                        // "f32"
+std::string_view Name(DType dtype);                         // "f32"
 std::optional<DType> DTypeFromName(std::string_view name);  // inverse of Name
-int SizeOf(DType dtype);                                   // bytes; kBool is 1
+int SizeOf(DType dtype);                                    // bytes; kBool is 1
 bool IsFloat(DType dtype);
 
 }  // namespace hackc::ir

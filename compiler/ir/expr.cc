@@ -18,8 +18,9 @@ std::string_view Name(UnaryOp op) {
 }
 
 std::string_view Name(BinaryOp op) {
-  static constexpr std::string_view kNames[] = {"+", "-",  "*",  "/",  "//", "%",  "min", "max", "pow", "<",
-                                                "<=", "==", "!=", "&&", "||", "&", "^",   "<<",  ">>"};
+  static constexpr std::string_view kNames[] = {"+",   "-",   "*", "/",  "//", "%",  "min",
+                                                "max", "pow", "<", "<=", "==", "!=", "&&",
+                                                "||",  "&",   "^", "<<", ">>"};
   return kNames[static_cast<size_t>(op)];
 }
 
@@ -65,8 +66,10 @@ Expr Make(ExprVariant node, DType dtype) {
       [&](const auto& n) {
         using T = std::decay_t<decltype(n)>;
         if constexpr (std::is_same_v<T, IntLiteral>) hash = Mix(hash, static_cast<size_t>(n.value));
-        if constexpr (std::is_same_v<T, FloatLiteral>) hash = Mix(hash, std::hash<double>{}(n.value));
-        if constexpr (std::is_same_v<T, Var> || std::is_same_v<T, Symbol>) hash = Mix(hash, HashOf(n.name));
+        if constexpr (std::is_same_v<T, FloatLiteral>)
+          hash = Mix(hash, std::hash<double>{}(n.value));
+        if constexpr (std::is_same_v<T, Var> || std::is_same_v<T, Symbol>)
+          hash = Mix(hash, HashOf(n.name));
         if constexpr (std::is_same_v<T, Builtin> || std::is_same_v<T, Shuffle>)
           hash = Mix(hash, static_cast<size_t>(n.kind));
         if constexpr (std::is_same_v<T, Unary> || std::is_same_v<T, Binary>)
@@ -92,29 +95,45 @@ int64_t FloorDivide(int64_t a, int64_t b) {
 std::optional<int64_t> FoldInts(BinaryOp op, int64_t a, int64_t b) {
   int64_t r = 0;
   switch (op) {
-    case BinaryOp::kAdd: return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(r);
-    case BinaryOp::kSub: return __builtin_sub_overflow(a, b, &r) ? std::nullopt : std::optional(r);
-    case BinaryOp::kMul: return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+    case BinaryOp::kAdd:
+      return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+    case BinaryOp::kSub:
+      return __builtin_sub_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+    case BinaryOp::kMul:
+      return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
     case BinaryOp::kFloorDiv:
       if (b == -1) return FoldInts(BinaryOp::kSub, 0, a);
       return b == 0 ? std::nullopt : std::optional(FloorDivide(a, b));
     case BinaryOp::kMod:
       if (b == -1) return 0;
       return b == 0 ? std::nullopt : std::optional(a - b * FloorDivide(a, b));
-    case BinaryOp::kMin: return std::min(a, b);
-    case BinaryOp::kMax: return std::max(a, b);
-    case BinaryOp::kLt: return a < b;
-    case BinaryOp::kLe: return a <= b;
-    case BinaryOp::kEq: return a == b;
-    case BinaryOp::kNe: return a != b;
-    case BinaryOp::kAnd: return a && b;
-    case BinaryOp::kOr: return a || b;
-    case BinaryOp::kBitAnd: return a & b;
-    case BinaryOp::kBitXor: return a ^ b;
-    case BinaryOp::kShl: return b >= 0 && b < 31 ? std::optional(a << b) : std::nullopt;
-    case BinaryOp::kShr: return b >= 0 && b < 63 ? std::optional(a >> b) : std::nullopt;
+    case BinaryOp::kMin:
+      return std::min(a, b);
+    case BinaryOp::kMax:
+      return std::max(a, b);
+    case BinaryOp::kLt:
+      return a < b;
+    case BinaryOp::kLe:
+      return a <= b;
+    case BinaryOp::kEq:
+      return a == b;
+    case BinaryOp::kNe:
+      return a != b;
+    case BinaryOp::kAnd:
+      return a && b;
+    case BinaryOp::kOr:
+      return a || b;
+    case BinaryOp::kBitAnd:
+      return a & b;
+    case BinaryOp::kBitXor:
+      return a ^ b;
+    case BinaryOp::kShl:
+      return b >= 0 && b < 31 ? std::optional(a << b) : std::nullopt;
+    case BinaryOp::kShr:
+      return b >= 0 && b < 63 ? std::optional(a >> b) : std::nullopt;
     case BinaryOp::kDiv:
-    case BinaryOp::kPow: return std::nullopt;
+    case BinaryOp::kPow:
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -278,7 +297,8 @@ Expr MakeSelect(Expr condition, Expr a, Expr b) {
 Expr MakeCast(DType dtype, Expr a) {
   HACKC_CHECK(a != nullptr);
   if (a->dtype == dtype) return a;
-  if (auto value = AsInt(a); value && !IsFloat(dtype) && dtype != DType::kBool) return IntLit(*value, dtype);
+  if (auto value = AsInt(a); value && !IsFloat(dtype) && dtype != DType::kBool)
+    return IntLit(*value, dtype);
   return Make(Cast{dtype, std::move(a)}, dtype);
 }
 
@@ -304,8 +324,12 @@ Expr FloorDiv(const Expr& a, int64_t b) { return FloorDiv(a, IntLit(b, a->dtype)
 Expr CeilDiv(const Expr& a, int64_t b) { return FloorDiv(a + (b - 1), b); }
 Expr Mod(const Expr& a, const Expr& b) { return MakeBinary(BinaryOp::kMod, a, b); }
 Expr Mod(const Expr& a, int64_t b) { return Mod(a, IntLit(b, a->dtype)); }
-Expr Min(const Expr& a, const Expr& b) { return Equal(a, b) ? a : MakeBinary(BinaryOp::kMin, a, b); }
-Expr Max(const Expr& a, const Expr& b) { return Equal(a, b) ? a : MakeBinary(BinaryOp::kMax, a, b); }
+Expr Min(const Expr& a, const Expr& b) {
+  return Equal(a, b) ? a : MakeBinary(BinaryOp::kMin, a, b);
+}
+Expr Max(const Expr& a, const Expr& b) {
+  return Equal(a, b) ? a : MakeBinary(BinaryOp::kMax, a, b);
+}
 Expr Lt(const Expr& a, const Expr& b) { return MakeBinary(BinaryOp::kLt, a, b); }
 Expr Le(const Expr& a, const Expr& b) { return MakeBinary(BinaryOp::kLe, a, b); }
 Expr And(const Expr& a, const Expr& b) {
@@ -317,7 +341,8 @@ Expr And(const Expr& a, const Expr& b) {
 
 bool Equal(const Expr& a, const Expr& b) {
   if (a == b) return true;
-  if (!a || !b || a->hash != b->hash || a->dtype != b->dtype || a->node.index() != b->node.index()) return false;
+  if (!a || !b || a->hash != b->hash || a->dtype != b->dtype || a->node.index() != b->node.index())
+    return false;
   bool same = std::visit(
       [&](const auto& x) {
         using T = std::decay_t<decltype(x)>;
@@ -326,7 +351,8 @@ bool Equal(const Expr& a, const Expr& b) {
         if constexpr (std::is_same_v<T, FloatLiteral>)
           return x.value == y.value && std::signbit(x.value) == std::signbit(y.value);
         if constexpr (std::is_same_v<T, Var> || std::is_same_v<T, Symbol>) return x.name == y.name;
-        if constexpr (std::is_same_v<T, Builtin> || std::is_same_v<T, Shuffle>) return x.kind == y.kind;
+        if constexpr (std::is_same_v<T, Builtin> || std::is_same_v<T, Shuffle>)
+          return x.kind == y.kind;
         if constexpr (std::is_same_v<T, Unary> || std::is_same_v<T, Binary>) return x.op == y.op;
         if constexpr (std::is_same_v<T, Load>) return x.buffer == y.buffer;
         return true;
@@ -417,7 +443,8 @@ std::vector<std::string> FreeVars(const Expr& e) {
   std::vector<std::string> names;
   std::unordered_set<std::string> seen;
   Walk(e, [&](const Expr& node) {
-    if (const Var* var = As<Var>(node); var && seen.insert(var->name).second) names.push_back(var->name);
+    if (const Var* var = As<Var>(node); var && seen.insert(var->name).second)
+      names.push_back(var->name);
   });
   return names;
 }

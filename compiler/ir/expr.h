@@ -33,37 +33,94 @@ struct ExprNode;
 // A handle; null where a field says "may be absent".
 using Expr = std::shared_ptr<const ExprNode>;
 
-enum class UnaryOp : uint8_t { kNeg, kExp, kExp2, kLog, kSqrt, kRsqrt, kTanh, kErf, kSin, kCos, kAbs, kNot };
+enum class UnaryOp : uint8_t {
+  kNeg,
+  kExp,
+  kExp2,
+  kLog,
+  kSqrt,
+  kRsqrt,
+  kTanh,
+  kErf,
+  kSin,
+  kCos,
+  kAbs,
+  kNot
+};
 enum class BinaryOp : uint8_t {
-  kAdd, kSub, kMul,
+  kAdd,
+  kSub,
+  kMul,
   kDiv,       // floats only
   kFloorDiv,  // integers, rounds towards minus infinity
   kMod,       // integers, result has the divisor's sign
-  kMin, kMax, kPow,
-  kLt, kLe, kEq, kNe,  // bool
-  kAnd, kOr,           // bool
-  kBitAnd, kBitXor, kShl, kShr,  // integers
+  kMin,
+  kMax,
+  kPow,
+  kLt,
+  kLe,
+  kEq,
+  kNe,  // bool
+  kAnd,
+  kOr,  // bool
+  kBitAnd,
+  kBitXor,
+  kShl,
+  kShr,  // integers
 };
 
-struct IntLiteral { int64_t value; DType dtype; };   // kI32, kI64 or kBool
-struct FloatLiteral { double value; DType dtype; };
-struct Var { std::string name; DType dtype; };      // loop axis or let
-struct Symbol { std::string name; };                // runtime symbol: batch, seq, past
+struct IntLiteral {
+  int64_t value;
+  DType dtype;
+};  // kI32, kI64 or kBool
+struct FloatLiteral {
+  double value;
+  DType dtype;
+};
+struct Var {
+  std::string name;
+  DType dtype;
+};  // loop axis or let
+struct Symbol {
+  std::string name;
+};  // runtime symbol: batch, seq, past
 // Kernel level only: hardware indices.
 enum class BuiltinKind : uint8_t { kThread, kBlockX, kBlockY, kBlockZ };
-struct Builtin { BuiltinKind kind; };
-struct Unary { UnaryOp op; Expr a; };
-struct Binary { BinaryOp op; Expr a, b; };
-struct Select { Expr condition, a, b; };             // lazy: the branch not taken is not evaluated
-struct Cast { DType dtype; Expr a; };                // the only rounding there is
+struct Builtin {
+  BuiltinKind kind;
+};
+struct Unary {
+  UnaryOp op;
+  Expr a;
+};
+struct Binary {
+  BinaryOp op;
+  Expr a, b;
+};
+struct Select {
+  Expr condition, a, b;
+};  // lazy: the branch not taken is not evaluated
+struct Cast {
+  DType dtype;
+  Expr a;
+};  // the only rounding there is
 // Element of a buffer. When `guard` is present and false, the value is 0 and memory is not touched.
-struct Load { std::string buffer; DType dtype; std::vector<Expr> indices; Expr guard; };
+struct Load {
+  std::string buffer;
+  DType dtype;
+  std::vector<Expr> indices;
+  Expr guard;
+};
 // Kernel level only: value of another lane of the warp (all 32 lanes take part).
 enum class ShuffleKind : uint8_t { kXor, kIndex, kDown };
-struct Shuffle { ShuffleKind kind; Expr value; Expr lane; };
+struct Shuffle {
+  ShuffleKind kind;
+  Expr value;
+  Expr lane;
+};
 
-using ExprVariant = std::variant<IntLiteral, FloatLiteral, Var, Symbol, Builtin, Unary, Binary, Select, Cast,
-                                 Load, Shuffle>;
+using ExprVariant = std::variant<IntLiteral, FloatLiteral, Var, Symbol, Builtin, Unary, Binary,
+                                 Select, Cast, Load, Shuffle>;
 
 struct ExprNode {
   ExprVariant node;
@@ -107,7 +164,7 @@ Expr Le(const Expr& a, const Expr& b);
 Expr And(const Expr& a, const Expr& b);  // absent or true operands vanish; both absent gives absent
 
 // --- queries ------------------------------------------------------------------------------------
-bool Equal(const Expr& a, const Expr& b);  // structural; absent equals absent
+bool Equal(const Expr& a, const Expr& b);     // structural; absent equals absent
 std::optional<int64_t> AsInt(const Expr& e);  // value of an integer literal
 std::string Print(const Expr& e);             // absent prints as ""; expr_parser.h is the inverse
 std::string_view Name(UnaryOp op);            // "exp"
@@ -115,8 +172,12 @@ std::string_view Name(BinaryOp op);           // "+", "min"
 std::string_view Name(BuiltinKind kind);      // "thread.x"
 std::string_view Name(ShuffleKind kind);      // "shuffle_xor"
 
-struct ExprEqual { bool operator()(const Expr& a, const Expr& b) const { return Equal(a, b); } };
-struct ExprHash { size_t operator()(const Expr& e) const { return e ? e->hash : 0; } };
+struct ExprEqual {
+  bool operator()(const Expr& a, const Expr& b) const { return Equal(a, b); }
+};
+struct ExprHash {
+  size_t operator()(const Expr& e) const { return e ? e->hash : 0; }
+};
 
 // Calls `visit` on `e` and everything below it, parents first.
 void Walk(const Expr& e, const std::function<void(const Expr&)>& visit);

@@ -18,13 +18,25 @@
 namespace hackc::ir {
 
 // out[b, s, :] = table[ids[b, s], :]; an id outside the table is clamped into it.
-struct GraphEmbedding { std::string ids, table; };
+struct GraphEmbedding {
+  std::string ids, table;
+};
 // out[..., n] = sum_k x[..., k] * weight[n, k] + bias[n]; bias may be "". `transposed`: weight is [k, n].
-struct GraphLinear { std::string x, weight, bias; bool transposed = false; };
+struct GraphLinear {
+  std::string x, weight, bias;
+  bool transposed = false;
+};
 // out = x / sqrt(mean(x^2) + epsilon) * (weight + weight_offset) over the last axis.
-struct GraphRmsNorm { std::string x, weight; double epsilon = 1e-6; double weight_offset = 0; };
+struct GraphRmsNorm {
+  std::string x, weight;
+  double epsilon = 1e-6;
+  double weight_offset = 0;
+};
 // out = (x - mean) / sqrt(variance + epsilon) * weight + bias over the last axis; bias may be "".
-struct GraphLayerNorm { std::string x, weight, bias; double epsilon = 1e-5; };
+struct GraphLayerNorm {
+  std::string x, weight, bias;
+  double epsilon = 1e-5;
+};
 // Position p of batch b is past + s. out[b, s, j] = scale * cos or sin(p * inverse_frequencies[j]), f32.
 // `inverse_frequencies` is a constant of rotary_dim / 2 values. With dynamic_factor > 0 the j-th of `half` is
 // first divided by stretch^(j / (half - 1)), stretch = 1 + dynamic_factor * max(0, (past + seq) / dynamic_length - 1).
@@ -37,32 +49,64 @@ struct GraphRotaryTable {
 };
 // Rotates the first 2 * half dims of each head by the tables ([batch, seq, half], f32), the rest passes.
 // interleaved: pairs (2j, 2j+1) instead of (j, j + half).
-struct GraphRope { std::string x, cosine, sine; bool interleaved = false; };
+struct GraphRope {
+  std::string x, cosine, sine;
+  bool interleaved = false;
+};
 // View of `heads` heads of head_dim, from feature first on: [b, s, f] -> [b, s, heads, head_dim].
-struct GraphSplitHeads { std::string x; int64_t first = 0; int64_t heads = 1; int64_t head_dim = 1; };
+struct GraphSplitHeads {
+  std::string x;
+  int64_t first = 0;
+  int64_t heads = 1;
+  int64_t head_dim = 1;
+};
 // [b, s, heads, head_dim] -> [b, s, heads * head_dim].
-struct GraphMergeHeads { std::string x; };
+struct GraphMergeHeads {
+  std::string x;
+};
 // Causal attention. q [b, s, hq, d], k and v [b, t, hk, d] with hq a multiple of hk, t = past + seq; query s
 // sees keys up to past + s, of these only the last `window` when window > 0.
 // score = softcap(scale * q.k) where softcap(x) = c * tanh(x / c) when softcap > 0.
-struct GraphAttention { std::string q, k, v; double scale = 1; int64_t window = 0; double softcap = 0; };
+struct GraphAttention {
+  std::string q, k, v;
+  double scale = 1;
+  int64_t window = 0;
+  double softcap = 0;
+};
 // Writes x [b, s, h, d] at positions past + s of the state `cache` [b, capacity, h, d]; the output is the
 // cache's first past + seq positions, [b, past + seq, h, d].
-struct GraphCacheAppend { std::string cache, x; };
+struct GraphCacheAppend {
+  std::string cache, x;
+};
 enum class ActivationKind : uint8_t { kSilu, kGelu, kGeluTanh, kRelu, kTanh, kSigmoid };
-struct GraphActivation { std::string x; ActivationKind kind = ActivationKind::kSilu; };
-struct GraphMultiply { std::string a, b; };
-struct GraphAdd { std::string a, b; };
-struct GraphScale { std::string x; double factor = 1; };
+struct GraphActivation {
+  std::string x;
+  ActivationKind kind = ActivationKind::kSilu;
+};
+struct GraphMultiply {
+  std::string a, b;
+};
+struct GraphAdd {
+  std::string a, b;
+};
+struct GraphScale {
+  std::string x;
+  double factor = 1;
+};
 // c * tanh(x / c).
-struct GraphSoftcap { std::string x; double cap = 1; };
+struct GraphSoftcap {
+  std::string x;
+  double cap = 1;
+};
 // Joins weights along the first axis.
-struct GraphConcat { std::vector<std::string> inputs; };
+struct GraphConcat {
+  std::vector<std::string> inputs;
+};
 
 using GraphOpVariant =
-    std::variant<GraphEmbedding, GraphLinear, GraphRmsNorm, GraphLayerNorm, GraphRotaryTable, GraphRope,
-                 GraphSplitHeads, GraphMergeHeads, GraphAttention, GraphCacheAppend, GraphActivation,
-                 GraphMultiply, GraphAdd, GraphScale, GraphSoftcap, GraphConcat>;
+    std::variant<GraphEmbedding, GraphLinear, GraphRmsNorm, GraphLayerNorm, GraphRotaryTable,
+                 GraphRope, GraphSplitHeads, GraphMergeHeads, GraphAttention, GraphCacheAppend,
+                 GraphActivation, GraphMultiply, GraphAdd, GraphScale, GraphSoftcap, GraphConcat>;
 
 struct GraphOp {
   std::string out;

@@ -64,8 +64,9 @@ std::optional<Linear> Sum(const Linear& a, const Linear& b) {
   Linear result = a;
   if (__builtin_add_overflow(a.constant, b.constant, &result.constant)) return std::nullopt;
   for (const Linear::Term& term : b.terms) {
-    auto same = std::find_if(result.terms.begin(), result.terms.end(),
-                             [&](const Linear::Term& other) { return Equal(other.atom, term.atom); });
+    auto same =
+        std::find_if(result.terms.begin(), result.terms.end(),
+                     [&](const Linear::Term& other) { return Equal(other.atom, term.atom); });
     if (same == result.terms.end()) {
       result.terms.push_back(term);
       continue;
@@ -124,6 +125,8 @@ Expr FromLinear(const Linear& linear, DType dtype) {
   return linear.constant > 0 ? result + linear.constant : result - -linear.constant;
 }
 
-Linear Difference(const Expr& a, const Expr& b) { return ToLinear(MakeBinary(BinaryOp::kSub, a, b)); }
+Linear Difference(const Expr& a, const Expr& b) {
+  return ToLinear(MakeBinary(BinaryOp::kSub, a, b));
+}
 
 }  // namespace hackc::ir

@@ -23,11 +23,16 @@ int OperandCount(Monoid monoid) { return monoid == Monoid::kSoftmaxSum ? 2 : 1; 
 
 std::vector<double> Identity(Monoid monoid) {
   switch (monoid) {
-    case Monoid::kSum: return {0};
-    case Monoid::kMax: return {-kInfinity};
-    case Monoid::kMin: return {kInfinity};
-    case Monoid::kProduct: return {1};
-    case Monoid::kSoftmaxSum: return {-kInfinity, 0, 0};
+    case Monoid::kSum:
+      return {0};
+    case Monoid::kMax:
+      return {-kInfinity};
+    case Monoid::kMin:
+      return {kInfinity};
+    case Monoid::kProduct:
+      return {1};
+    case Monoid::kSoftmaxSum:
+      return {-kInfinity, 0, 0};
   }
   return {};
 }

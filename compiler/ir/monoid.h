@@ -20,9 +20,9 @@ namespace hackc::ir {
 
 enum class Monoid : uint8_t { kSum, kMax, kMin, kProduct, kSoftmaxSum };
 
-std::string_view Name(Monoid monoid);                        // "sum", "max", "min", "product", "softmax_sum"
+std::string_view Name(Monoid monoid);  // "sum", "max", "min", "product", "softmax_sum"
 std::optional<Monoid> MonoidFromName(std::string_view name);
-int OperandCount(Monoid monoid);                             // 1, or 2 for kSoftmaxSum
-std::vector<double> Identity(Monoid monoid);                 // one value for each state component
+int OperandCount(Monoid monoid);              // 1, or 2 for kSoftmaxSum
+std::vector<double> Identity(Monoid monoid);  // one value for each state component
 
 }  // namespace hackc::ir

@@ -34,8 +34,8 @@ int64_t MulSide(int64_t a, int64_t b) {
 }
 
 Range Mul(Range a, Range b) {
-  auto [low, high] = std::minmax({MulSide(a.min, b.min), MulSide(a.min, b.max),
-                                  MulSide(a.max, b.min), MulSide(a.max, b.max)});
+  auto [low, high] = std::minmax(
+      {MulSide(a.min, b.min), MulSide(a.min, b.max), MulSide(a.max, b.min), MulSide(a.max, b.max)});
   return {low, high};
 }
 
@@ -47,8 +47,8 @@ int64_t DivSide(int64_t a, int64_t b) {
 
 Range FloorDivide(Range a, Range b) {
   if (b.min <= 0) return kUnknownRange;
-  auto [low, high] = std::minmax({DivSide(a.min, b.min), DivSide(a.min, b.max),
-                                  DivSide(a.max, b.min), DivSide(a.max, b.max)});
+  auto [low, high] = std::minmax(
+      {DivSide(a.min, b.min), DivSide(a.min, b.max), DivSide(a.max, b.min), DivSide(a.max, b.max)});
   return {low, high};
 }
 
@@ -159,7 +159,9 @@ void RangeMap::SetVar(const std::string& name, Range range) {
   vars_[name] = range;
   extents_.erase(name);
 }
-void RangeMap::SetBuiltin(BuiltinKind kind, Range range) { builtins_[static_cast<int>(kind)] = range; }
+void RangeMap::SetBuiltin(BuiltinKind kind, Range range) {
+  builtins_[static_cast<int>(kind)] = range;
+}
 void RangeMap::SetAxis(const std::string& name, const Expr& extent) {
   vars_[name] = {0, std::max<int64_t>(0, Bounds(extent, *this).max - 1)};
   extents_[name] = extent;
@@ -173,8 +175,12 @@ auto Lookup(const Map& map, const Key& key) {
 }
 }  // namespace
 
-std::optional<Range> RangeMap::FindSymbol(const std::string& name) const { return Lookup(symbols_, name); }
-std::optional<Range> RangeMap::FindVar(const std::string& name) const { return Lookup(vars_, name); }
+std::optional<Range> RangeMap::FindSymbol(const std::string& name) const {
+  return Lookup(symbols_, name);
+}
+std::optional<Range> RangeMap::FindVar(const std::string& name) const {
+  return Lookup(vars_, name);
+}
 std::optional<Range> RangeMap::FindBuiltin(BuiltinKind kind) const {
   return Lookup(builtins_, static_cast<int>(kind));
 }
@@ -185,7 +191,8 @@ Expr RangeMap::FindExtent(const std::string& name) const {
 Range Bounds(const Expr& e, const RangeMap& ranges) {
   if (auto value = AsInt(e)) return {Clamp(*value), Clamp(*value)};
   if (const Var* var = As<Var>(e)) return ranges.FindVar(var->name).value_or(OfDType(e->dtype));
-  if (const Symbol* s = As<Symbol>(e)) return ranges.FindSymbol(s->name).value_or(OfDType(e->dtype));
+  if (const Symbol* s = As<Symbol>(e))
+    return ranges.FindSymbol(s->name).value_or(OfDType(e->dtype));
   if (const Builtin* b = As<Builtin>(e)) {
     return ranges.FindBuiltin(b->kind).value_or(Range{0, INT32_MAX});
   }
@@ -196,7 +203,8 @@ Range Bounds(const Expr& e, const RangeMap& ranges) {
     Range inner = Bounds(cast->a, ranges), limits = OfDType(e->dtype);
     return inner.min >= limits.min && inner.max <= limits.max ? inner : limits;
   }
-  if (const Unary* unary = As<Unary>(e); unary && unary->op == UnaryOp::kNeg && !IsFloat(e->dtype)) {
+  if (const Unary* unary = As<Unary>(e);
+      unary && unary->op == UnaryOp::kNeg && !IsFloat(e->dtype)) {
     return Mul(Bounds(unary->a, ranges), {-1, -1});
   }
   if (const Binary* binary = As<Binary>(e); binary && !IsFloat(e->dtype)) {

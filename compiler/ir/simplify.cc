@@ -53,7 +53,8 @@ class Simplifier {
       const Select* select = As<Select>(e);
       return select && Equal(select->a, select->b) ? select->a : nullptr;
     }
-    if (const Select* select = As<Select>(e); select && Equal(select->a, select->b)) return select->a;
+    if (const Select* select = As<Select>(e); select && Equal(select->a, select->b))
+      return select->a;
     const Binary* n = As<Binary>(e);
     if (!n) return nullptr;
     if (IsFloat(n->a->dtype)) return nullptr;  // comparison of floats
@@ -99,8 +100,9 @@ class Simplifier {
       if (!divisor || *divisor <= 0 || __builtin_mul_overflow(k, *divisor, &wanted)) continue;
       for (size_t j = 0; j < sum.terms.size(); ++j) {
         const Binary* quotient = As<Binary>(sum.terms[j].atom);
-        if (!quotient || quotient->op != BinaryOp::kFloorDiv || sum.terms[j].coefficient != wanted ||
-            AsInt(quotient->b) != divisor || !Equal(quotient->a, mod->a)) {
+        if (!quotient || quotient->op != BinaryOp::kFloorDiv ||
+            sum.terms[j].coefficient != wanted || AsInt(quotient->b) != divisor ||
+            !Equal(quotient->a, mod->a)) {
           continue;
         }
         auto whole = Scaled(ToLinear(mod->a), k);
@@ -139,13 +141,15 @@ class Simplifier {
     if (common > 1) {  // (g * y + k) // (g * d) = (y + k // g) // d
       return DivideRest(SplitBy(rest, common).quotient, divisor / common, dtype);
     }
-    if (rest.terms.size() == 1 && rest.terms[0].coefficient == 1) {  // (x // p + k) // d = (x + k * p) // (p * d)
+    if (rest.terms.size() == 1 &&
+        rest.terms[0].coefficient == 1) {  // (x // p + k) // d = (x + k * p) // (p * d)
       const Binary* inner = As<Binary>(rest.terms[0].atom);
       auto first = inner && inner->op == BinaryOp::kFloorDiv ? AsInt(inner->b) : std::nullopt;
       int64_t both = 0, offset = 0;
       if (first && *first > 0 && !__builtin_mul_overflow(*first, divisor, &both) &&
           !__builtin_mul_overflow(*first, rest.constant, &offset)) {
-        return Divide(FromLinear(Recombine(ToLinear(inner->a + offset)), dtype), IntLit(both, dtype), dtype);
+        return Divide(FromLinear(Recombine(ToLinear(inner->a + offset)), dtype),
+                      IntLit(both, dtype), dtype);
       }
     }
     return FloorDiv(sum, divisor);
@@ -185,7 +189,8 @@ class Simplifier {
     int64_t common = CommonDivisor(rest, divisor);
     if (common > 1) {  // (g * y + k) % (g * d) = g * ((y + k // g) % d) + k % g
       Divided parts = SplitBy(rest, common);
-      Expr inner = ModuloRest(SplitBy(parts.quotient, divisor / common).rest, divisor / common, dtype);
+      Expr inner =
+          ModuloRest(SplitBy(parts.quotient, divisor / common).rest, divisor / common, dtype);
       return FromLinear(Recombine(ToLinear(inner * common + parts.rest.constant)), dtype);
     }
     return Mod(sum, divisor);

@@ -41,10 +41,12 @@ enum class AxisRole : uint8_t { kFree, kReduce, kContract };
 // How a loop runs. Loop level knows only kSequential.
 enum class LoopKind : uint8_t {
   kSequential,  // Loop level: no decision yet
-  kGridX, kGridY, kGridZ,
-  kSerial,      // one iteration after another, all threads together
-  kLocal,       // Tile level: spread over threads and registers as `digits` say
-  kUnroll,      // Kernel level: unrolled; indices of register arrays become constants
+  kGridX,
+  kGridY,
+  kGridZ,
+  kSerial,  // one iteration after another, all threads together
+  kLocal,   // Tile level: spread over threads and registers as `digits` say
+  kUnroll,  // Kernel level: unrolled; indices of register arrays become constants
 };
 
 // One factor of a local axis. coordinate = mixed radix of its digits, the first the most significant.
@@ -65,7 +67,10 @@ struct For {
   Block body;
 };
 
-struct Let { std::string name; Expr value; };
+struct Let {
+  std::string name;
+  Expr value;
+};
 
 // Declares a reduction state at its identity. `extents` is empty for a scalar; otherwise one state for
 // each coordinate (static extents), updated and read by index. Tile level: one dimension for each local
@@ -118,41 +123,63 @@ struct Alloc {
 
 // Tile level: the accumulations into local `name` so far are partial over the threads of the axis just
 // summed; make every thread hold the total. `thread_mask` has the bits of the thread index summed over.
-struct Combine { std::string name; Monoid monoid = Monoid::kSum; int thread_mask = 0; };
+struct Combine {
+  std::string name;
+  Monoid monoid = Monoid::kSum;
+  int thread_mask = 0;
+};
 
 // ---- Kernel level ---------------------------------------------------------------------------------
-struct If { Expr condition; Block then; };
+struct If {
+  Expr condition;
+  Block then;
+};
 
 // Moves `width` consecutive elements between memory and a register array, or registers and memory.
 // The address must be a multiple of width * element size. kVectorLoad writes zeros when guarded off.
 struct VectorLoad {
-  std::string target; Expr target_index;  // register array
-  std::string source; DType dtype = DType::kF32; std::vector<Expr> indices;
-  int width = 1; Expr guard;
+  std::string target;
+  Expr target_index;  // register array
+  std::string source;
+  DType dtype = DType::kF32;
+  std::vector<Expr> indices;
+  int width = 1;
+  Expr guard;
 };
 struct VectorStore {
-  std::string target; std::vector<Expr> indices;
-  std::string source; Expr source_index;  // register array
-  int width = 1; Expr guard;
+  std::string target;
+  std::vector<Expr> indices;
+  std::string source;
+  Expr source_index;  // register array
+  int width = 1;
+  Expr guard;
 };
 
 struct Barrier {};  // every thread of the block
 
 // cp.async: `bytes` (4, 8 or 16) from global to shared; zero-fills when guarded off.
 struct AsyncCopy {
-  std::string target; std::vector<Expr> target_indices;
-  std::string source; std::vector<Expr> source_indices;
-  int bytes = 16; Expr guard;
+  std::string target;
+  std::vector<Expr> target_indices;
+  std::string source;
+  std::vector<Expr> source_indices;
+  int bytes = 16;
+  Expr guard;
 };
 struct AsyncCommit {};
-struct AsyncWait { int pending = 0; };  // until at most `pending` groups of this thread are in flight
+struct AsyncWait {
+  int pending = 0;
+};  // until at most `pending` groups of this thread are in flight
 
 // ldmatrix: `count` 8x8 matrices of 16-bit elements from shared memory into consecutive 32-bit registers
 // of `target` starting at target_index; this lane's row address is @source[indices].
 struct LoadMatrix {
-  std::string target; Expr target_index;
-  std::string source; std::vector<Expr> indices;
-  int count = 4; bool transposed = false;
+  std::string target;
+  Expr target_index;
+  std::string source;
+  std::vector<Expr> indices;
+  int count = 4;
+  bool transposed = false;
 };
 
 // mma.sync of one warp: accumulator += a * b on register arrays in the fragment layout of the PTX manual.
@@ -160,13 +187,17 @@ enum class MmaShape : uint8_t { kM16N8K16, kM16N8K8 };
 struct Mma {
   MmaShape shape = MmaShape::kM16N8K16;
   DType dtype = DType::kBF16;  // of a and b: kBF16 or kF16 (k16), kF32 read as tf32 (k8)
-  std::string accumulator; Expr accumulator_index;  // 4 float32
-  std::string a; Expr a_index;                      // 8 elements (k16) or 4 (k8)
-  std::string b; Expr b_index;                      // 4 elements (k16) or 2 (k8)
+  std::string accumulator;
+  Expr accumulator_index;  // 4 float32
+  std::string a;
+  Expr a_index;  // 8 elements (k16) or 4 (k8)
+  std::string b;
+  Expr b_index;  // 4 elements (k16) or 2 (k8)
 };
 
-using StmtVariant = std::variant<For, Let, Accumulator, Accumulate, Store, Alloc, Combine, If, VectorLoad,
-                                 VectorStore, Barrier, AsyncCopy, AsyncCommit, AsyncWait, LoadMatrix, Mma>;
+using StmtVariant =
+    std::variant<For, Let, Accumulator, Accumulate, Store, Alloc, Combine, If, VectorLoad,
+                 VectorStore, Barrier, AsyncCopy, AsyncCommit, AsyncWait, LoadMatrix, Mma>;
 
 struct StmtNode {
   StmtVariant node;
@@ -191,7 +222,9 @@ struct Function {
   Block body;
 };
 
-struct LoopFn { Function fn; };
+struct LoopFn {
+  Function fn;
+};
 
 // ---- Tile level: the schedule, everything that a tuner may turn ---------------------------------------
 // How one Loop-level axis is cut, from the outside in: outer (grid or serial) of ceil(extent / tile), serial
@@ -209,14 +242,17 @@ struct AxisSchedule {
 struct StageSchedule {
   std::string buffer;
   std::string axis;
-  int depth = 1;    // slots; more than one overlaps the copy with the work on earlier slots
+  int depth = 1;  // slots; more than one overlaps the copy with the work on earlier slots
   CopyEngine engine = CopyEngine::kRegisters;
   int padding = 0;  // elements
   bool operator==(const StageSchedule&) const = default;
 };
 
 enum class MatrixInstruction : uint8_t { kFma, kMma, kWgmma };
-enum class PrecisionRecipe : uint8_t { kNative, kSplit3 };  // kSplit3: float32 from three products of parts
+enum class PrecisionRecipe : uint8_t {
+  kNative,
+  kSplit3
+};  // kSplit3: float32 from three products of parts
 
 struct Schedule {
   int threads = 128;  // power of two
@@ -230,7 +266,10 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
-struct TileFn { Function fn; Schedule schedule; };
+struct TileFn {
+  Function fn;
+  Schedule schedule;
+};
 
 struct KernelFn {
   Function fn;

@@ -24,7 +24,9 @@ struct TensorAxis {
 };
 
 // out[axes] = value.
-struct TensorMap { Expr value; };
+struct TensorMap {
+  Expr value;
+};
 // out[axes] = monoid over reduce_axes of operands; float32. For kSoftmaxSum the operands are (score, value).
 struct TensorReduce {
   Monoid monoid = Monoid::kSum;
@@ -38,9 +40,13 @@ struct TensorContract {
   Expr a, b;
 };
 // out[axes] = source, a plain load with affine indices: no element is computed, only renamed.
-struct TensorView { Expr source; };
+struct TensorView {
+  Expr source;
+};
 // out[axes] = source, a load with one index that is itself a load (clamped into range by Min/Max).
-struct TensorGather { Expr source; };
+struct TensorGather {
+  Expr source;
+};
 // state[indices] = value for each coordinate of `axes`; the output names the updated state, whose type it
 // has. Elements not written keep their value.
 struct TensorScatter {

@@ -35,8 +35,8 @@ struct Printer {
   void operator()(const TensorView& n) const { out += " " + Print(n.source); }
   void operator()(const TensorGather& n) const { out += " " + Print(n.source); }
   void operator()(const TensorScatter& n) const {
-    out += Cat(" update ", AxesText(n.update_axes), " @", n.state, "[", ExprsText(n.indices), "] <- ",
-               Print(n.value));
+    out += Cat(" update ", AxesText(n.update_axes), " @", n.state, "[", ExprsText(n.indices),
+               "] <- ", Print(n.value));
   }
 };
 
@@ -50,7 +50,8 @@ void PrintOp(const TensorOp& op, std::string& out) {
 // Reads one operation; axes become known as they are read.
 class OpParser {
  public:
-  OpParser(TextLexer& lexer, const ModuleScope& scope) : lexer_(lexer), scope_(scope.Expressions()) {
+  OpParser(TextLexer& lexer, const ModuleScope& scope)
+      : lexer_(lexer), scope_(scope.Expressions()) {
     scope_.variable = [this](std::string_view name) -> std::optional<DType> {
       return axes_.find(name) == axes_.end() ? std::nullopt : std::optional(DType::kI32);
     };

@@ -16,7 +16,8 @@ RangeMap Refined(const RangeMap& ranges, const Expr& condition, bool taken) {
   const Binary* compare = As<Binary>(condition);
   const Var* var = compare ? As<Var>(compare->a) : nullptr;
   const auto limit = compare ? AsInt(compare->b) : std::nullopt;
-  if (!var || !limit || (compare->op != BinaryOp::kLt && compare->op != BinaryOp::kLe)) return refined;
+  if (!var || !limit || (compare->op != BinaryOp::kLt && compare->op != BinaryOp::kLe))
+    return refined;
   const int64_t largest = compare->op == BinaryOp::kLt ? *limit - 1 : *limit;
   Range range = Bounds(compare->a, ranges);
   if (taken) {
@@ -44,8 +45,8 @@ class OpVerifier {
     }
     for (size_t i = 0; i < op_.axes.size(); ++i) {
       if (!SameExtent(op_.axes[i].extent, op_.type.shape[i])) {
-        Error("axes", Cat("axis ", op_.axes[i].name, " in ", Print(op_.axes[i].extent), ", dim ", i, " is ",
-                          Print(op_.type.shape[i])));
+        Error("axes", Cat("axis ", op_.axes[i].name, " in ", Print(op_.axes[i].extent), ", dim ", i,
+                          " is ", Print(op_.type.shape[i])));
       }
     }
     const size_t errors = module_.report->errors.size();
@@ -58,8 +59,8 @@ class OpVerifier {
   void operator()(const TensorMap& n) { Check(n.value, op_.type.dtype); }
   void operator()(const TensorReduce& n) {
     if (static_cast<int>(n.operands.size()) != OperandCount(n.monoid)) {
-      return Error("reduce", Cat(Name(n.monoid), " takes ", OperandCount(n.monoid), " operands, got ",
-                                 n.operands.size()));
+      return Error("reduce", Cat(Name(n.monoid), " takes ", OperandCount(n.monoid),
+                                 " operands, got ", n.operands.size()));
     }
     Reduction(n.reduce_axes, n.operands);
   }
@@ -69,12 +70,14 @@ class OpVerifier {
   void operator()(const TensorScatter& n) {
     const ValueType* state = module_.Find(n.state);
     const auto source = module_.sources.find(n.state);
-    const bool is_state = states_.contains(n.state) ||
-                          (source != module_.sources.end() && source->second->kind == SourceDecl::Kind::kState);
+    const bool is_state =
+        states_.contains(n.state) ||
+        (source != module_.sources.end() && source->second->kind == SourceDecl::Kind::kState);
     if (!is_state) Error("scatter", Cat("@", n.state, " is not a state"));
     if (!SameType(*state, op_.type)) Error("scatter", "the output has not the state's type");
     if (n.indices.size() != state->shape.size()) {
-      return Error("scatter", Cat(n.indices.size(), " indices, @", n.state, " has ", state->shape.size(), " dims"));
+      return Error("scatter", Cat(n.indices.size(), " indices, @", n.state, " has ",
+                                  state->shape.size(), " dims"));
     }
     for (const Expr& index : n.indices) Check(index, DType::kI32);
     InBounds(n.state, n.indices, state->shape, ranges_);
@@ -92,14 +95,15 @@ class OpVerifier {
       if (!IsName(axis.name) || !axes_.insert(axis.name).second) {
         Error("axis", Cat("axis `", axis.name, "` is not a name of its own"));
       }
-      bool plain = axis.extent && axis.extent->dtype == DType::kI32 && axis.extent->depth <= kMaxExprDepth;
+      bool plain =
+          axis.extent && axis.extent->dtype == DType::kI32 && axis.extent->depth <= kMaxExprDepth;
       if (plain) {
         Walk(axis.extent, [&](const Expr& e) {
           const Symbol* symbol = As<Symbol>(e);
           const Var* var = As<Var>(e);
-          plain = plain && (symbol  ? module_.HasSymbol(symbol->name)
-                            : var   ? outer.contains(var->name)
-                                    : As<IntLiteral>(e) || As<Binary>(e) || As<Unary>(e));
+          plain = plain && (symbol ? module_.HasSymbol(symbol->name)
+                            : var  ? outer.contains(var->name)
+                                   : As<IntLiteral>(e) || As<Binary>(e) || As<Unary>(e));
         });
       }
       if (!plain) {
@@ -122,7 +126,8 @@ class OpVerifier {
     if (!load) return Error("view", "the source is not a load");
     bool loads_inside = false;
     for (const Expr& index : load->indices) loads_inside |= HasLoad(index);
-    if (loads_inside != gather) Error("view", gather ? "no index is a load" : "an index holds a load");
+    if (loads_inside != gather)
+      Error("view", gather ? "no index is a load" : "an index holds a load");
     Check(source, op_.type.dtype);
   }
 
@@ -142,7 +147,8 @@ class OpVerifier {
     } else if (const Var* var = As<Var>(e)) {
       if (!axes_.contains(var->name)) Error("scope", Cat("%", var->name, " is not an axis here"));
     } else if (const Symbol* symbol = As<Symbol>(e)) {
-      if (!module_.HasSymbol(symbol->name)) Error("scope", Cat("symbol ", symbol->name, " is not declared"));
+      if (!module_.HasSymbol(symbol->name))
+        Error("scope", Cat("symbol ", symbol->name, " is not declared"));
     } else if (As<Builtin>(e) || As<Shuffle>(e)) {
       Error("scope", Cat(Print(e), " is of Kernel level"));
     } else if (const Load* load = As<Load>(e)) {
@@ -164,8 +170,8 @@ class OpVerifier {
     }
   }
 
-  void InBounds(const std::string& value, const std::vector<Expr>& indices, const std::vector<Expr>& shape,
-                const RangeMap& ranges) {
+  void InBounds(const std::string& value, const std::vector<Expr>& indices,
+                const std::vector<Expr>& shape, const RangeMap& ranges) {
     for (size_t i = 0; i < indices.size(); ++i) {
       if (IsFloat(indices[i]->dtype) || indices[i]->dtype == DType::kBool) {
         Error("load", Cat("index ", Print(indices[i]), " is not an integer"));

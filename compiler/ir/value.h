@@ -56,10 +56,11 @@ struct Segment {
   int first_layer = 0;
   int layer_step = 1;
   std::vector<Carry> carries;
-  std::vector<SourceDecl> sources;   // weights read inside, "{layer}" in their names
+  std::vector<SourceDecl> sources;  // weights read inside, "{layer}" in their names
   std::vector<Op> ops;
-  std::vector<std::string> yields;   // inside values that become the carries of the next iteration
-  std::vector<std::string> results;  // names outside of the last iteration's yields; unique in the module
+  std::vector<std::string> yields;  // inside values that become the carries of the next iteration
+  std::vector<std::string>
+      results;  // names outside of the last iteration's yields; unique in the module
 };
 
 // A whole model. Value names are unique over the module, segments included. Values made in a segment are

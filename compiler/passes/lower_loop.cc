@@ -15,10 +15,8 @@ namespace hackc::passes {
 
 const std::vector<KernelPass>& KernelPasses() {
   static const auto* table = new std::vector<KernelPass>{
-      {"expand_softmax", &ExpandSoftmax},
-      {"split_axes", &SplitAxes},
-      {"distribute", &Distribute},
-      {"vectorize", &Vectorize},
+      {"expand_softmax", &ExpandSoftmax},   {"split_axes", &SplitAxes},
+      {"distribute", &Distribute},          {"vectorize", &Vectorize},
       {"insert_barriers", &InsertBarriers},
   };
   return *table;
@@ -38,7 +36,8 @@ absl::StatusOr<LoweredKernel> LowerLoop(const ir::LoopFn& loop, const ir::Schedu
         HACKC_ASSIGN_OR_RETURN(out.kernel, std::get<2>(pass.run)(out.kernel));
       }
     } catch (const InternalError& error) {
-      throw InternalError(std::string("pass ") + std::string(pass.name) + ", kernel " + loop.fn.name + ": " + error.what());
+      throw InternalError(std::string("pass ") + std::string(pass.name) + ", kernel " +
+                          loop.fn.name + ": " + error.what());
     }
     std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     out.times.emplace_back(pass.name, took.count());

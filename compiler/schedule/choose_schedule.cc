@@ -15,7 +15,9 @@ constexpr Digit Threads(int64_t extent, int64_t stride) {
   return {Digit::Kind::kThread, static_cast<int>(extent), static_cast<int>(stride)};
 }
 constexpr Digit Matrix() { return {Digit::Kind::kMatrix, 16, 1}; }
-constexpr Digit Registers(int64_t extent) { return {Digit::Kind::kRegister, static_cast<int>(extent), 1}; }
+constexpr Digit Registers(int64_t extent) {
+  return {Digit::Kind::kRegister, static_cast<int>(extent), 1};
+}
 
 // Digits without factors of 1.
 std::vector<Digit> Digits(std::initializer_list<Digit> digits) {
@@ -26,10 +28,14 @@ std::vector<Digit> Digits(std::initializer_list<Digit> digits) {
   return out;
 }
 
-int64_t PowerOfTwoAtMost(int64_t value) { return value < 1 ? 1 : std::bit_floor(static_cast<uint64_t>(value)); }
+int64_t PowerOfTwoAtMost(int64_t value) {
+  return value < 1 ? 1 : std::bit_floor(static_cast<uint64_t>(value));
+}
 
 // Largest power of two that divides `value`, at most `limit`.
-int64_t PowerOfTwoIn(int64_t value, int64_t limit) { return std::min(value & -value, PowerOfTwoAtMost(limit)); }
+int64_t PowerOfTwoIn(int64_t value, int64_t limit) {
+  return std::min(value & -value, PowerOfTwoAtMost(limit));
+}
 
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -100,7 +106,9 @@ class Chooser {
     return best;
   }
 
-  int64_t Vector(int64_t extent, DType dtype) const { return PowerOfTwoIn(extent, 16 / SizeOf(dtype)); }
+  int64_t Vector(int64_t extent, DType dtype) const {
+    return PowerOfTwoIn(extent, 16 / SizeOf(dtype));
+  }
 
   // ---- product and narrow ------------------------------------------------------------------------------
   void Product(const Contraction& c) {
@@ -133,8 +141,10 @@ class Chooser {
     if (matrix) {
       // Eight warps, two along rows and four along columns, in the layout of the instruction's result.
       schedule_.instruction = MatrixInstruction::kMma;
-      Add(m, LoopKind::kGridY, 1, Digits({Threads(2, 128), Registers(bm / 32), Registers(2), Threads(8, 4)}));
-      Add(n, LoopKind::kGridX, 1, Digits({Threads(4, 32), Registers(bn / 32), Threads(4, 1), Registers(2)}));
+      Add(m, LoopKind::kGridY, 1,
+          Digits({Threads(2, 128), Registers(bm / 32), Registers(2), Threads(8, 4)}));
+      Add(n, LoopKind::kGridX, 1,
+          Digits({Threads(4, 32), Registers(bn / 32), Threads(4, 1), Registers(2)}));
       bk = PowerOfTwoIn(k.max_extent, 64);
       Add(c.k_axis, LoopKind::kSerial, bk / 16, {Matrix()});
       for (const Contraction& each : facts_.contractions) {
@@ -155,8 +165,8 @@ class Chooser {
   // Two operands of the same 16-bit dtype, each one load, and a whole number of instructions deep.
   bool MatrixPossible(const Contraction& c) const {
     const AxisFacts& k = *facts_.Find(c.k_axis);
-    return !c.a.empty() && !c.b.empty() && c.a_dtype == c.b_dtype && SizeOf(c.a_dtype) == 2 && k.is_static &&
-           k.max_extent % 16 == 0 && !c.m_axes.empty();
+    return !c.a.empty() && !c.b.empty() && c.a_dtype == c.b_dtype && SizeOf(c.a_dtype) == 2 &&
+           k.is_static && k.max_extent % 16 == 0 && !c.m_axes.empty();
   }
 
   void StageAt(const std::string& buffer, const std::string& axis, int padding) {
@@ -184,11 +194,14 @@ class Chooser {
 
   // ---- rows and pointwise ----------------------------------------------------------------------------------
   void Rows() {
-    std::vector<const AxisFacts*> inner;  // innermost loops: reduced rows, and the columns written after them
+    std::vector<const AxisFacts*>
+        inner;  // innermost loops: reduced rows, and the columns written after them
     for (const AxisFacts& axis : facts_.axes) {
-      bool innermost = std::none_of(facts_.axes.begin(), facts_.axes.end(), [&](const AxisFacts& other) {
-        return std::find(other.outer.begin(), other.outer.end(), axis.name) != other.outer.end();
-      });
+      bool innermost =
+          std::none_of(facts_.axes.begin(), facts_.axes.end(), [&](const AxisFacts& other) {
+            return std::find(other.outer.begin(), other.outer.end(), axis.name) !=
+                   other.outer.end();
+          });
       if (innermost) inner.push_back(&axis);
     }
     if (inner.empty()) {
@@ -198,13 +211,15 @@ class Chooser {
     bool pointwise = inner.size() == 1 && inner[0]->role == AxisRole::kFree;
     int64_t extent = inner[0]->max_extent;
     int64_t vector = 1;
-    bool all_static = std::all_of(inner.begin(), inner.end(), [](const AxisFacts* a) { return a->is_static; });
+    bool all_static =
+        std::all_of(inner.begin(), inner.end(), [](const AxisFacts* a) { return a->is_static; });
     if (all_static) vector = PowerOfTwoIn(extent, 16 / facts_.widest_store);
     int64_t items = CeilDivide(extent, vector);
     int64_t limit = 256;
-    int64_t threads = std::min(limit, std::bit_ceil(static_cast<uint64_t>(items)) <= static_cast<uint64_t>(limit)
-                                          ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(items)))
-                                          : limit);
+    int64_t threads =
+        std::min(limit, std::bit_ceil(static_cast<uint64_t>(items)) <= static_cast<uint64_t>(limit)
+                            ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(items)))
+                            : limit);
     // Fewer threads where that wastes less of the last round.
     for (int64_t candidate = threads; candidate >= 32; candidate /= 2) {
       int64_t covered = CeilDivide(items, candidate) * candidate;
@@ -259,13 +274,16 @@ class Chooser {
 
     // Threads 16 x 16 over rows and keys; shrink until what is staged fits.
     int64_t element = score ? SizeOf(score->a_dtype) : 4;
-    int64_t bs = std::min<int64_t>(64, std::max<int64_t>(16, PowerOfTwoAtMost(2 * row_count - 1))), bj = 64;
+    int64_t bs = std::min<int64_t>(64, std::max<int64_t>(16, PowerOfTwoAtMost(2 * row_count - 1))),
+            bj = 64;
     auto bytes = [&] {
-      return bs * (dim + 16 / element) * element + bj * (dim + width + 32 / element) * element + bs * (bj + 4) * 4;
+      return bs * (dim + 16 / element) * element + bj * (dim + width + 32 / element) * element +
+             bs * (bj + 4) * 4;
     };
     while (bytes() > target_.shared_bytes_per_block && bj > 16) bj /= 2;
     while (bytes() > target_.shared_bytes_per_block && bs > 16) bs /= 2;
-    if (score != nullptr && MatrixPossible(*score) && !row.empty() && width % 8 == 0 && facts_.softmax_values.size() == 1) {
+    if (score != nullptr && MatrixPossible(*score) && !row.empty() && width % 8 == 0 &&
+        facts_.softmax_values.size() == 1) {
       // Four warps, one for each sixteen rows; scores stay in registers and are the first operand of the sum.
       schedule_.instruction = MatrixInstruction::kMma;
       bs = 64;
@@ -277,7 +295,8 @@ class Chooser {
       Add(score->k_axis, LoopKind::kSerial, dim / 16, {Matrix()});
       Add(j + "_value", LoopKind::kSerial, bj / 16, {Matrix()});
       for (const AxisFacts* axis : columns) {
-        Add(axis->name, LoopKind::kSerial, 1, Digits({Registers(axis->max_extent / 8), Threads(4, 1), Registers(2)}));
+        Add(axis->name, LoopKind::kSerial, 1,
+            Digits({Registers(axis->max_extent / 8), Threads(4, 1), Registers(2)}));
       }
       StageAt(score->a, row, 8);
       StageAt(score->b, j, 8);
@@ -294,14 +313,16 @@ class Chooser {
     Add(j + "_value", LoopKind::kSerial, bj / 4, Digits({Registers(4)}));
     for (const AxisFacts* axis : columns) {
       int64_t lanes = PowerOfTwoIn(axis->max_extent, 16);
-      Add(axis->name, LoopKind::kSerial, 1, Digits({Registers(axis->max_extent / lanes), Threads(lanes, 1)}));
+      Add(axis->name, LoopKind::kSerial, 1,
+          Digits({Registers(axis->max_extent / lanes), Threads(lanes, 1)}));
     }
     if (score != nullptr) {
       int padding = static_cast<int>(16 / element);
       if (!row.empty()) StageAt(score->a, row, padding);
       StageAt(score->b, j, padding);
     }
-    for (const std::string& value : facts_.softmax_values) StageAt(value, j, static_cast<int>(16 / element));
+    for (const std::string& value : facts_.softmax_values)
+      StageAt(value, j, static_cast<int>(16 / element));
   }
 
   LoopFacts facts_;
@@ -311,6 +332,8 @@ class Chooser {
 
 }  // namespace
 
-Schedule ChooseSchedule(const LoopFn& loop, const Target& target) { return Chooser(loop, target).Run(); }
+Schedule ChooseSchedule(const LoopFn& loop, const Target& target) {
+  return Chooser(loop, target).Run();
+}
 
 }  // namespace hackc::schedule

@@ -26,7 +26,8 @@ class Finder {
       if (const auto* loop = As<For>(stmt)) {
         ranges_.SetAxis(loop->axis, loop->extent);
         Range extent = Bounds(loop->extent, ranges_);
-        facts_.axes.push_back({loop->axis, loop->role, extent.min, extent.max, AsInt(loop->extent).has_value(), outer});
+        facts_.axes.push_back({loop->axis, loop->role, extent.min, extent.max,
+                               AsInt(loop->extent).has_value(), outer});
         std::vector<std::string> inner = outer;
         inner.push_back(loop->axis);
         Visit(loop->body, inner);
@@ -46,7 +47,8 @@ class Finder {
     if (monoids_[update.name] == Monoid::kSoftmaxSum) {
       for (size_t i = outer.size(); i-- > 0;) {
         if (facts_.Find(outer[i])->role == AxisRole::kFree) continue;
-        if (std::find(facts_.softmax_axes.begin(), facts_.softmax_axes.end(), outer[i]) == facts_.softmax_axes.end()) {
+        if (std::find(facts_.softmax_axes.begin(), facts_.softmax_axes.end(), outer[i]) ==
+            facts_.softmax_axes.end()) {
           facts_.softmax_axes.push_back(outer[i]);
         }
         break;

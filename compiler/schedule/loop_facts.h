@@ -29,10 +29,10 @@ struct AxisFacts {
 // One sum of products. `a` and `b` are the loads' buffers ("" when an operand is not one plain load).
 struct Contraction {
   std::string accumulator;
-  std::string k_axis;                // the innermost contract axis
+  std::string k_axis;  // the innermost contract axis
   std::string a, b;
-  std::vector<std::string> m_axes;   // in `a` only, outermost first
-  std::vector<std::string> n_axes;   // in `b` only
+  std::vector<std::string> m_axes;      // in `a` only, outermost first
+  std::vector<std::string> n_axes;      // in `b` only
   std::vector<std::string> batch_axes;  // in both, k excluded
   ir::DType a_dtype = ir::DType::kF32, b_dtype = ir::DType::kF32;
 };

@@ -19,10 +19,10 @@
 namespace hackc::schedule {
 
 struct Target {
-  std::string arch;                      // with suffix
-  std::string part;                      // the part whose counts and rates these are
+  std::string arch;  // with suffix
+  std::string part;  // the part whose counts and rates these are
   int multiprocessors = 0;
-  int64_t shared_bytes_per_block = 0;    // largest dynamic shared memory of one block
+  int64_t shared_bytes_per_block = 0;  // largest dynamic shared memory of one block
   int64_t shared_bytes_per_multiprocessor = 0;
   int registers_per_multiprocessor = 65536;
   int max_threads_per_block = 1024;

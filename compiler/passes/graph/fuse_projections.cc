@@ -63,7 +63,8 @@ class Fusion {
     const auto* linear = std::get_if<GraphLinear>(&op.op);
     if (!linear || linear->transposed || !weights_.contains(linear->weight)) return "";
     if (!linear->bias.empty() && !weights_.contains(linear->bias)) return "";
-    if (std::find(segment.yields.begin(), segment.yields.end(), op.out) != segment.yields.end()) return "";
+    if (std::find(segment.yields.begin(), segment.yields.end(), op.out) != segment.yields.end())
+      return "";
     bool read = false;
     for (const GraphOp& reader : segment.ops) {
       std::vector<std::string> values = Operands(reader);
@@ -75,7 +76,8 @@ class Fusion {
     const ValueType& weight = weights_.at(linear->weight)->type;
     std::string key = linear->x + "|" + std::string(Name(op.type.dtype)) + "|" +
                       std::string(Name(weight.dtype)) + "|" + Print(weight.shape[1]);
-    if (!linear->bias.empty()) key += "|" + std::string(Name(weights_.at(linear->bias)->type.dtype));
+    if (!linear->bias.empty())
+      key += "|" + std::string(Name(weights_.at(linear->bias)->type.dtype));
     return key;
   }
 
@@ -124,8 +126,9 @@ class Fusion {
       std::string key = KeyOf(segment, segment.ops[i]);
       if (!key.empty()) by_key[key].push_back(i);
     }
-    std::map<size_t, Group> at;                             // by position of the first linear
-    std::map<std::string, std::pair<std::string, int64_t>> moved;  // old value -> joined value, first feature
+    std::map<size_t, Group> at;  // by position of the first linear
+    std::map<std::string, std::pair<std::string, int64_t>>
+        moved;  // old value -> joined value, first feature
     std::set<size_t> gone;
     for (const auto& [key, members] : by_key) {
       if (members.size() < 2) continue;

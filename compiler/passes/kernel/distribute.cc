@@ -21,18 +21,24 @@ using Layout = std::vector<std::vector<Digit>>;
 int RegisterCount(const Layout& layout) {
   int count = 1;
   for (const auto& digits : layout) {
-    for (const Digit& digit : digits) count *= digit.kind == Digit::Kind::kRegister ? digit.extent : 1;
+    for (const Digit& digit : digits)
+      count *= digit.kind == Digit::Kind::kRegister ? digit.extent : 1;
   }
   return count;
 }
 
 Expr CombineTwo(Monoid monoid, const Expr& a, const Expr& b) {
   switch (monoid) {
-    case Monoid::kSum: return a + b;
-    case Monoid::kMax: return MakeBinary(BinaryOp::kMax, a, b);
-    case Monoid::kMin: return MakeBinary(BinaryOp::kMin, a, b);
-    case Monoid::kProduct: return a * b;
-    case Monoid::kSoftmaxSum: break;
+    case Monoid::kSum:
+      return a + b;
+    case Monoid::kMax:
+      return MakeBinary(BinaryOp::kMax, a, b);
+    case Monoid::kMin:
+      return MakeBinary(BinaryOp::kMin, a, b);
+    case Monoid::kProduct:
+      return a * b;
+    case Monoid::kSoftmaxSum:
+      break;
   }
   HACKC_FAIL() << "softmax_sum must be expanded before distribution";
   return nullptr;
@@ -78,7 +84,8 @@ class Distributor {
 
   // Several loops may share a grid dimension; the innermost varies fastest.
   std::vector<Expr> BindGrid(const std::vector<const For*>& loops) {
-    static constexpr BuiltinKind kBlocks[] = {BuiltinKind::kBlockX, BuiltinKind::kBlockY, BuiltinKind::kBlockZ};
+    static constexpr BuiltinKind kBlocks[] = {BuiltinKind::kBlockX, BuiltinKind::kBlockY,
+                                              BuiltinKind::kBlockZ};
     static constexpr LoopKind kKinds[] = {LoopKind::kGridX, LoopKind::kGridY, LoopKind::kGridZ};
     std::vector<Expr> grid;
     for (int dim = 0; dim < 3; ++dim) {
@@ -140,7 +147,8 @@ class Distributor {
         value = Mod(FloorDiv(thread_, digit.stride), digit.extent);
         mask |= (digit.extent - 1) * digit.stride;
       } else {
-        HACKC_CHECK(digit.kind == Digit::Kind::kRegister) << loop.axis << ": matrix digit outside a contraction";
+        HACKC_CHECK(digit.kind == Digit::Kind::kRegister)
+            << loop.axis << ": matrix digit outside a contraction";
         std::string name = absl::StrCat(loop.axis, "_r", unrolled.size());
         value = digit.extent == 1 ? IntLit(0) : Axis(name);
         registers.push_back(value);
@@ -158,7 +166,8 @@ class Distributor {
     Block body = Inside([&] { Visit(loop.body); });
     nest_mask_ = outer_mask;
     for (size_t i = unrolled.size(); i-- > 0;) {
-      body = {MakeStmt(For{unrolled[i].first, loop.role, LoopKind::kUnroll, IntLit(unrolled[i].second), {}, body})};
+      body = {MakeStmt(For{
+          unrolled[i].first, loop.role, LoopKind::kUnroll, IntLit(unrolled[i].second), {}, body})};
     }
     out_.insert(out_.end(), body.begin(), body.end());
   }
@@ -200,7 +209,9 @@ class Distributor {
       for (Expr& index : copy.indices) index = Map(index);
       int idle = (tile_.schedule.threads - 1) & ~nest_mask_;
       if (idle != 0) {
-        Expr bits = idle == tile_.schedule.threads - 1 ? thread_ : MakeBinary(BinaryOp::kBitAnd, thread_, IntLit(idle));
+        Expr bits = idle == tile_.schedule.threads - 1
+                        ? thread_
+                        : MakeBinary(BinaryOp::kBitAnd, thread_, IntLit(idle));
         copy.guard = And(copy.guard, MakeBinary(BinaryOp::kEq, bits, IntLit(0)));
       }
     }
@@ -225,12 +236,15 @@ class Distributor {
     std::string exchange = absl::StrCat(name, "_exchange_", counter_++);
     int threads = tile_.schedule.threads;
     Emit(Alloc{exchange, DType::kF32, MemorySpace::kShared, {count, threads}, {}, 0, 16});
-    EachRegister(name, count, [&](const Expr& r) { Emit(Store{exchange, {r, thread_}, element(r), nullptr}); });
+    EachRegister(name, count, [&](const Expr& r) {
+      Emit(Store{exchange, {r, thread_}, element(r), nullptr});
+    });
     int keep = (threads - 1) & ~warps;
     Expr base = MakeBinary(BinaryOp::kBitAnd, thread_, IntLit(keep));
     EachRegister(name, count, [&](const Expr& r) {
       Expr total;
-      for (int subset = 0;; subset = (subset - warps) & warps) {  // all subsets of the summed bits, ascending
+      for (int subset = 0;;
+           subset = (subset - warps) & warps) {  // all subsets of the summed bits, ascending
         Expr part = MakeLoad(exchange, DType::kF32, {r, base + subset});
         total = total ? CombineTwo(combine.monoid, total, part) : part;
         if (subset == warps) break;
@@ -285,7 +299,8 @@ class Distributor {
 
   void EmitUnrolled(const std::vector<std::pair<std::string, int>>& loops, Block body) {
     for (size_t i = loops.size(); i-- > 0;) {
-      body = {MakeStmt(For{loops[i].first, AxisRole::kFree, LoopKind::kUnroll, IntLit(loops[i].second), {}, body})};
+      body = {MakeStmt(For{
+          loops[i].first, AxisRole::kFree, LoopKind::kUnroll, IntLit(loops[i].second), {}, body})};
     }
     out_.insert(out_.end(), body.begin(), body.end());
   }
@@ -294,16 +309,21 @@ class Distributor {
   void LowerMatrix(const For& k) {
     const For* first = k.body.size() == 1 ? As<For>(k.body.front()) : nullptr;
     const For* second = first && first->body.size() == 1 ? As<For>(first->body.front()) : nullptr;
-    const auto* update = second && second->body.size() == 1 ? As<Accumulate>(second->body.front()) : nullptr;
-    HACKC_CHECK(update != nullptr && k.digits[0].extent == 16) << k.axis << ": not the nest of one contraction";
-    static const std::vector<Digit> kRowEnd = {{Digit::Kind::kRegister, 2, 1}, {Digit::Kind::kThread, 8, 4}};
-    static const std::vector<Digit> kColumnEnd = {{Digit::Kind::kThread, 4, 1}, {Digit::Kind::kRegister, 2, 1}};
+    const auto* update =
+        second && second->body.size() == 1 ? As<Accumulate>(second->body.front()) : nullptr;
+    HACKC_CHECK(update != nullptr && k.digits[0].extent == 16)
+        << k.axis << ": not the nest of one contraction";
+    static const std::vector<Digit> kRowEnd = {{Digit::Kind::kRegister, 2, 1},
+                                               {Digit::Kind::kThread, 8, 4}};
+    static const std::vector<Digit> kColumnEnd = {{Digit::Kind::kThread, 4, 1},
+                                                  {Digit::Kind::kRegister, 2, 1}};
     auto ends_with = [](const For& loop, const std::vector<Digit>& end) {
       return loop.digits.size() >= 2 && std::equal(end.begin(), end.end(), loop.digits.end() - 2);
     };
     const For& m = ends_with(*first, kRowEnd) ? *first : *second;
     const For& n = &m == first ? *second : *first;
-    HACKC_CHECK(ends_with(m, kRowEnd) && ends_with(n, kColumnEnd)) << k.axis << ": axes without fragment layout";
+    HACKC_CHECK(ends_with(m, kRowEnd) && ends_with(n, kColumnEnd))
+        << k.axis << ": axes without fragment layout";
     const auto* product = As<Binary>(update->operands.at(0));
     HACKC_CHECK(product && product->op == BinaryOp::kMul && !update->guard) << update->name;
     const Load* a = Operand(product->a);
@@ -320,7 +340,8 @@ class Distributor {
     if (!a_local.shared) {
       Expr step = FloorDiv(Bind(a->indices.back(), {{k.axis, IntLit(0)}}), 8);
       int columns = 1;  // fragments of eight columns in the tile
-      for (const Digit& digit : a_local.layout.back()) columns *= digit.kind == Digit::Kind::kRegister ? digit.extent : 1;
+      for (const Digit& digit : a_local.layout.back())
+        columns *= digit.kind == Digit::Kind::kRegister ? digit.extent : 1;
       columns /= 2;
       a_at = [=](const Expr& index) { return (index * columns + step) * 4; };
     } else {
@@ -333,13 +354,16 @@ class Distributor {
         row = rows.first + Mod(FloorDiv(lane, 8), 2) * 8;
         column = Mod(lane, 8) + FloorDiv(lane, 16) * 8;
       }
-      EmitUnrolled(rows.loops, {MakeStmt(LoadMatrix{a_array, rows.index * 8, a->buffer,
-                                                    BindAll(a->indices, {{m.axis, row}, {k.axis, column}}), 4, transposed})});
+      EmitUnrolled(rows.loops,
+                   {MakeStmt(LoadMatrix{a_array, rows.index * 8, a->buffer,
+                                        BindAll(a->indices, {{m.axis, row}, {k.axis, column}}), 4,
+                                        transposed})});
       a_at = [](const Expr& index) { return index * 8; };
     }
 
     // b: two fragments of eight columns at a time where their number is even.
-    bool pairs = n.digits.size() > 2 && n.digits[n.digits.size() - 3].kind == Digit::Kind::kRegister &&
+    bool pairs = n.digits.size() > 2 &&
+                 n.digits[n.digits.size() - 3].kind == Digit::Kind::kRegister &&
                  n.digits[n.digits.size() - 3].extent % 2 == 0;
     Fragments load = OuterDigits(n, "l", 8, pairs);
     std::string b_array = absl::StrCat(b->buffer, "_b_", counter_++);
@@ -348,9 +372,10 @@ class Distributor {
     Expr half = pairs ? FloorDiv(lane, 16) * 8 : IntLit(0);
     Expr column = load.first + half + (transposed ? IntLit(0) : Mod(lane, 8));
     Expr depth = Mod(FloorDiv(lane, 8), 2) * 8 + (transposed ? Mod(lane, 8) : IntLit(0));
-    EmitUnrolled(load.loops, {MakeStmt(LoadMatrix{b_array, load.index * 4, b->buffer,
-                                                  BindAll(b->indices, {{n.axis, column}, {k.axis, depth}}),
-                                                  pairs ? 4 : 2, transposed})});
+    EmitUnrolled(load.loops,
+                 {MakeStmt(LoadMatrix{b_array, load.index * 4, b->buffer,
+                                      BindAll(b->indices, {{n.axis, column}, {k.axis, depth}}),
+                                      pairs ? 4 : 2, transposed})});
 
     Fragments columns = OuterDigits(n, "f", 8, false);
     std::vector<std::pair<std::string, int>> loops = rows.loops;
@@ -368,7 +393,9 @@ class Distributor {
     for (auto& [name, trips] : loops) {
       std::string fresh = absl::StrCat(name, "_m", counter_++);
       ranges_.SetAxis(fresh, IntLit(trips));
-      body = SubstituteVars(body, [&, old = name](const std::string& var) -> Expr { return var == old ? Axis(fresh) : nullptr; });
+      body = SubstituteVars(body, [&, old = name](const std::string& var) -> Expr {
+        return var == old ? Axis(fresh) : nullptr;
+      });
       name = fresh;
     }
     EmitUnrolled(loops, std::move(body));
@@ -377,7 +404,8 @@ class Distributor {
   const Load* Operand(const Expr& e) const {
     const auto* cast = As<Cast>(e);
     const Load* load = As<Load>(cast ? cast->a : e);
-    HACKC_CHECK(load && locals_.count(load->buffer)) << Print(e) << ": operand of a matrix instruction must be staged";
+    HACKC_CHECK(load && locals_.count(load->buffer))
+        << Print(e) << ": operand of a matrix instruction must be staged";
     return load;
   }
 
@@ -396,7 +424,8 @@ class Distributor {
       return it == values.end() ? nullptr : it->second;
     }));
   }
-  std::vector<Expr> BindAll(const std::vector<Expr>& exprs, const std::map<std::string, Expr>& values) const {
+  std::vector<Expr> BindAll(const std::vector<Expr>& exprs,
+                            const std::map<std::string, Expr>& values) const {
     std::vector<Expr> out;
     for (const Expr& e : exprs) out.push_back(Bind(e, values));
     return out;
@@ -419,18 +448,22 @@ class Distributor {
   // dimension, then the last ones. So the 2 x 2 elements of a matrix fragment are consecutive, and so are the
   // elements of a vector. The indices must be axes of the nest with the array's own layout; otherwise the
   // tile would live in other threads.
-  Expr RegisterIndex(const Layout& layout, const std::vector<Expr>& indices, const std::string& name) const {
-    HACKC_CHECK(layout.size() == indices.size()) << name << ": " << indices.size() << " indices, rank " << layout.size();
+  Expr RegisterIndex(const Layout& layout, const std::vector<Expr>& indices,
+                     const std::string& name) const {
+    HACKC_CHECK(layout.size() == indices.size())
+        << name << ": " << indices.size() << " indices, rank " << layout.size();
     std::vector<std::pair<int, Expr>> outer, inner;
     for (size_t d = 0; d < layout.size(); ++d) {
       if (layout[d].empty()) continue;
       const auto* var = As<Var>(indices[d]);
       auto it = var ? nest_.find(var->name) : nest_.end();
       HACKC_CHECK(it != nest_.end() && it->second.digits == layout[d])
-          << name << ": dimension " << d << " is read at " << Print(indices[d]) << ", which has another layout";
+          << name << ": dimension " << d << " is read at " << Print(indices[d])
+          << ", which has another layout";
       std::vector<std::pair<int, Expr>> digits;
       for (const Digit& digit : layout[d]) {
-        if (digit.kind == Digit::Kind::kRegister) digits.emplace_back(digit.extent, it->second.registers[digits.size()]);
+        if (digit.kind == Digit::Kind::kRegister)
+          digits.emplace_back(digit.extent, it->second.registers[digits.size()]);
       }
       if (digits.empty()) continue;
       outer.insert(outer.end(), digits.begin(), digits.end() - 1);
@@ -449,7 +482,8 @@ class Distributor {
       if (load == nullptr) return nullptr;
       auto it = locals_.find(load->buffer);
       if (it == locals_.end() || it->second.shared) return nullptr;
-      return MakeLoad(load->buffer, load->dtype, {RegisterIndex(it->second.layout, load->indices, load->buffer)});
+      return MakeLoad(load->buffer, load->dtype,
+                      {RegisterIndex(it->second.layout, load->indices, load->buffer)});
     });
     return Substitute(tiles, [&](const std::string& name) -> Expr {
       auto it = coordinates_.find(name);

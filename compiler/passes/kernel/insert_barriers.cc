@@ -24,7 +24,8 @@ class Inserter {
  public:
   explicit Inserter(const KernelFn& kernel) {
     WalkStmts(kernel.fn.body, [&](const Stmt& stmt) {
-      if (const auto* alloc = As<Alloc>(stmt); alloc && alloc->space == MemorySpace::kShared) shared_.insert(alloc->name);
+      if (const auto* alloc = As<Alloc>(stmt); alloc && alloc->space == MemorySpace::kShared)
+        shared_.insert(alloc->name);
     });
   }
 
@@ -35,7 +36,8 @@ class Inserter {
       if (const auto* loop = As<For>(stmt)) {
         State extent_use;
         UseExpr(loop->extent, extent_use);
-        HACKC_CHECK(extent_use.read.empty()) << "loop bound of " << loop->axis << " in shared memory";
+        HACKC_CHECK(extent_use.read.empty())
+            << "loop bound of " << loop->axis << " in shared memory";
         if (loop->kind == LoopKind::kUnroll) {
           // Iterations of an unrolled loop belong to one statement of the block's program: different threads
           // and iterations touch different elements, or the same ones for reading.

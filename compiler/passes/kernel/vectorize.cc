@@ -13,7 +13,8 @@ namespace {
 using namespace ir;  // NOLINT: a pass is about IR from end to end
 
 Expr At(const Expr& e, const std::string& axis, const Expr& value) {
-  return Substitute(e, [&](const std::string& name) -> Expr { return name == axis ? value : nullptr; });
+  return Substitute(
+      e, [&](const std::string& name) -> Expr { return name == axis ? value : nullptr; });
 }
 
 bool Uses(const Expr& e, const std::string& axis) {
@@ -51,7 +52,8 @@ class Vectorizer {
     WalkStmts(kernel.fn.body, [&](const Stmt& stmt) {
       const auto* alloc = As<Alloc>(stmt);
       if (alloc && alloc->space == MemorySpace::kShared) {
-        memory_[alloc->name] = {alloc->extents.size() > 1 ? IntLit(alloc->extents.back() + alloc->padding) : nullptr};
+        memory_[alloc->name] = {
+            alloc->extents.size() > 1 ? IntLit(alloc->extents.back() + alloc->padding) : nullptr};
       }
     });
   }
@@ -76,13 +78,17 @@ class Vectorizer {
     const Expr& guard = from_memory ? load->guard : store->guard;
     if ((from_memory ? store->guard : load->guard) != nullptr) return std::nullopt;
     const std::string& axis = loop->axis;
-    if (Coefficient(address.back(), axis) != 1 || Coefficient(position, axis) != 1) return std::nullopt;
+    if (Coefficient(address.back(), axis) != 1 || Coefficient(position, axis) != 1)
+      return std::nullopt;
     for (size_t i = 0; i + 1 < address.size(); ++i) {
       if (Uses(address[i], axis)) return std::nullopt;
     }
     int64_t extent = *AsInt(loop->extent);
-    for (int64_t width = 16 / SizeOf(load->dtype); width > 1 && width * SizeOf(load->dtype) >= 4; width /= 2) {
-      if (extent % width != 0 || !Aligned(from_memory ? load->buffer : store->buffer, address, axis, width)) continue;
+    for (int64_t width = 16 / SizeOf(load->dtype); width > 1 && width * SizeOf(load->dtype) >= 4;
+         width /= 2) {
+      if (extent % width != 0 ||
+          !Aligned(from_memory ? load->buffer : store->buffer, address, axis, width))
+        continue;
       std::optional<Expr> whole = WholeGuard(guard, axis, width);
       if (!whole) continue;
       // Element i of vector j is loop iteration j * width + i.
@@ -91,10 +97,11 @@ class Vectorizer {
       for (const Expr& index : address) at.push_back(At(index, axis, first));
       Expr guard_at = At(*whole, axis, first);
       Expr place = At(position, axis, first);
-      Stmt access = from_memory ? MakeStmt(VectorLoad{store->buffer, place, load->buffer, load->dtype, at,
-                                                      static_cast<int>(width), guard_at})
-                                : MakeStmt(VectorStore{store->buffer, at, load->buffer, place,
-                                                       static_cast<int>(width), guard_at});
+      Stmt access = from_memory
+                        ? MakeStmt(VectorLoad{store->buffer, place, load->buffer, load->dtype, at,
+                                              static_cast<int>(width), guard_at})
+                        : MakeStmt(VectorStore{store->buffer, at, load->buffer, place,
+                                               static_cast<int>(width), guard_at});
       if (extent == width) return Block{access};
       For copy = *loop;
       copy.extent = IntLit(extent / width);
@@ -123,8 +130,10 @@ class Vectorizer {
       return And(*a, *b);
     }
     // base + i < limit with base and limit multiples of the width.
-    if (binary->op != BinaryOp::kLt || Uses(binary->b, axis) || Coefficient(binary->a, axis) != 1) return std::nullopt;
-    if (!Divides(At(binary->a, axis, IntLit(0)), width) || !Divides(binary->b, width)) return std::nullopt;
+    if (binary->op != BinaryOp::kLt || Uses(binary->b, axis) || Coefficient(binary->a, axis) != 1)
+      return std::nullopt;
+    if (!Divides(At(binary->a, axis, IntLit(0)), width) || !Divides(binary->b, width))
+      return std::nullopt;
     return guard;
   }
 

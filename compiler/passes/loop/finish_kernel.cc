@@ -67,7 +67,8 @@ std::string NameSet::Unique(const std::string& base) {
 
 LoopLaunch FinishKernel(const SegmentValues& values, const TensorOp& sink,
                         const std::vector<std::string>& computed, Block body) {
-  auto outside = [&](const std::string& name) -> std::string {  // the value, or "" for the kernel's own names
+  auto outside =
+      [&](const std::string& name) -> std::string {  // the value, or "" for the kernel's own names
     if (name[0] != '=') return "";
     auto state = values.updated_states.find(name.substr(1));
     return state == values.updated_states.end() ? name.substr(1) : state->second;
@@ -102,7 +103,9 @@ LoopLaunch FinishKernel(const SegmentValues& values, const TensorOp& sink,
     buffer.name = is_output ? "y" : stem + std::to_string(counts[stem]++);
     buffer.dtype = type.dtype;
     buffer.shape = type.shape;
-    buffer.access = value != written ? Access::kRead : updates ? Access::kReadWrite : Access::kWrite;
+    buffer.access = value != written ? Access::kRead
+                    : updates        ? Access::kReadWrite
+                                     : Access::kWrite;
     buffer_of[value] = buffer.name;
     fn.buffers.push_back(std::move(buffer));
   }

@@ -51,13 +51,20 @@ class Counter {
     if (!n) return 1;
     double a = Evaluate(n->a), b = Evaluate(n->b);
     switch (n->op) {
-      case BinaryOp::kAdd: return a + b;
-      case BinaryOp::kSub: return a - b;
-      case BinaryOp::kMul: return a * b;
-      case BinaryOp::kFloorDiv: return b == 0 ? 0 : a / b;
-      case BinaryOp::kMin: return std::min(a, b);
-      case BinaryOp::kMax: return std::max(a, b);
-      default: return a;
+      case BinaryOp::kAdd:
+        return a + b;
+      case BinaryOp::kSub:
+        return a - b;
+      case BinaryOp::kMul:
+        return a * b;
+      case BinaryOp::kFloorDiv:
+        return b == 0 ? 0 : a / b;
+      case BinaryOp::kMin:
+        return std::min(a, b);
+      case BinaryOp::kMax:
+        return std::max(a, b);
+      default:
+        return a;
     }
   }
 
@@ -112,7 +119,8 @@ FusionCost Total(const std::vector<const Function*>& kernels, bool largest) {
 
 FusionCost CostOf(const Function& fn, bool largest) { return Counter(fn, largest).cost(); }
 
-bool CostsNoMore(const std::vector<const Function*>& fused, const std::vector<const Function*>& separate) {
+bool CostsNoMore(const std::vector<const Function*>& fused,
+                 const std::vector<const Function*>& separate) {
   constexpr double kRounding = 1 + 1e-9;  // sums of products above 2^53
   for (bool largest : {false, true}) {
     FusionCost a = Total(fused, largest), b = Total(separate, largest);

@@ -26,7 +26,7 @@ struct Scope {
   Expr extent;
   Block body;
   std::map<std::string, Expr> computed;  // value and indices -> the expression that holds it
-  std::vector<std::string> joined;       // values of the reduction that is the body's last statement
+  std::vector<std::string> joined;  // values of the reduction that is the body's last statement
 };
 
 class Builder {
@@ -56,14 +56,16 @@ class Builder {
 
  private:
   static bool IsReduction(const TensorOp& op) {
-    return std::holds_alternative<TensorReduce>(op.op) || std::holds_alternative<TensorContract>(op.op);
+    return std::holds_alternative<TensorReduce>(op.op) ||
+           std::holds_alternative<TensorContract>(op.op);
   }
   static Expr Source(const TensorOp& op) {
     if (const auto* map = std::get_if<TensorMap>(&op.op)) return map->value;
     if (const auto* view = std::get_if<TensorView>(&op.op)) return view->source;
     return std::get<TensorGather>(op.op).source;
   }
-  static std::map<std::string, Expr> Bind(const std::vector<TensorAxis>& axes, const std::vector<Expr>& at) {
+  static std::map<std::string, Expr> Bind(const std::vector<TensorAxis>& axes,
+                                          const std::vector<Expr>& at) {
     std::map<std::string, Expr> bound;
     for (size_t i = 0; i < axes.size(); ++i) bound[axes[i].name] = at[i];
     return bound;
@@ -96,13 +98,15 @@ class Builder {
   void Close() {
     Scope scope = std::move(scopes_.back());
     scopes_.pop_back();
-    Append(For{scope.axis, scope.role, LoopKind::kSequential, scope.extent, {}, std::move(scope.body)});
+    Append(For{
+        scope.axis, scope.role, LoopKind::kSequential, scope.extent, {}, std::move(scope.body)});
   }
   // Runs `emit` as if only the loops up to `depth` were open: what it appends stands before the inner ones.
   template <typename F>
   Expr At(size_t depth, F emit) {
-    std::vector<Scope> inner(std::make_move_iterator(scopes_.begin() + static_cast<int64_t>(depth) + 1),
-                             std::make_move_iterator(scopes_.end()));
+    std::vector<Scope> inner(
+        std::make_move_iterator(scopes_.begin() + static_cast<int64_t>(depth) + 1),
+        std::make_move_iterator(scopes_.end()));
     scopes_.resize(depth + 1);
     Expr result = emit();
     HACKC_CHECK(Depth() == depth) << "unbalanced loops";
@@ -115,7 +119,9 @@ class Builder {
     Walk(e, [&](const Expr& node) {
       const Var* var = As<Var>(node);
       const Load* load = As<Load>(node);
-      auto it = var ? depth_of_.find(var->name) : load ? depth_of_.find(load->buffer) : depth_of_.end();
+      auto it = var    ? depth_of_.find(var->name)
+                : load ? depth_of_.find(load->buffer)
+                       : depth_of_.end();
       if (it != depth_of_.end()) depth = std::max(depth, it->second);
     });
     return depth;
@@ -191,7 +197,8 @@ class Builder {
   void CheckInRange(const TensorOp& op, const std::vector<Expr>& at) {
     if (lazy_ == 0) return;
     for (size_t i = 0; i < at.size(); ++i) {
-      if (!ProveNonNegative(at[i], ranges_) || !ProveLess(at[i], op.axes[i].extent, ranges_)) throw CannotFuse();
+      if (!ProveNonNegative(at[i], ranges_) || !ProveLess(at[i], op.axes[i].extent, ranges_))
+        throw CannotFuse();
     }
   }
   template <typename F>
@@ -225,7 +232,8 @@ class Builder {
       const Var* var = As<Var>(at[i]);
       auto depth = var ? depth_of_.find(var->name) : depth_of_.end();
       bool whole = depth != depth_of_.end() && scopes_[depth->second].axis == var->name &&
-                   AsInt(op.axes[i].extent) && Equal(scopes_[depth->second].extent, op.axes[i].extent);
+                   AsInt(op.axes[i].extent) &&
+                   Equal(scopes_[depth->second].extent, op.axes[i].extent);
       if (!fixed.contains(op.axes[i].name) && whole) {
         dims.push_back(i);
       } else {
@@ -254,7 +262,8 @@ class Builder {
       name = As<Var>(it->second)->name;
     } else {
       CheckInRange(op, at);
-      Expr state = At(depth, [&] { return Eagerly([&] { return Accumulation(op, at, vector_dims); }); });
+      Expr state =
+          At(depth, [&] { return Eagerly([&] { return Accumulation(op, at, vector_dims); }); });
       scopes_[depth].computed[key] = state;
       name = As<Var>(state)->name;
     }
@@ -262,10 +271,12 @@ class Builder {
   }
 
   // Declares the state and runs the reduction's loops here.
-  Expr Accumulation(const TensorOp& op, const std::vector<Expr>& at, const std::vector<size_t>& vector_dims) {
+  Expr Accumulation(const TensorOp& op, const std::vector<Expr>& at,
+                    const std::vector<size_t>& vector_dims) {
     const auto* reduce = std::get_if<TensorReduce>(&op.op);
     Monoid monoid = reduce ? reduce->monoid : Monoid::kSum;
-    std::string name = KernelName(names_.Unique(monoid == Monoid::kSoftmaxSum ? "softmax" : std::string(ir::Name(monoid))));
+    std::string name = KernelName(
+        names_.Unique(monoid == Monoid::kSoftmaxSum ? "softmax" : std::string(ir::Name(monoid))));
     depth_of_[name] = Depth();
     std::map<std::string, Expr> bound = Bind(op.axes, at);
     std::vector<TensorAxis> axes = ReducedAxes(op);

@@ -34,7 +34,7 @@ struct SegmentValues {
   std::map<std::string, ir::ValueType> types;                // every value that can be seen
   std::map<std::string, ir::SourceDecl::Kind> source_kinds;  // those that no operation makes
   std::map<std::string, const ir::TensorOp*> ops;            // of this segment, by what they define
-  std::map<std::string, std::string> updated_states;         // a scatter's output -> the state's name
+  std::map<std::string, std::string> updated_states;  // a scatter's output -> the state's name
 };
 
 // Absent when the choice of `fused` cannot be written: a value computed in place would be read outside of its

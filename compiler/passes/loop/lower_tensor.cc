@@ -53,7 +53,8 @@ class SegmentFusion {
   bool MustReachMemory(const TensorOp& op) const {
     const auto& yields = segment_.yields;
     return std::holds_alternative<TensorScatter>(op.op) || prepared_.contains(op.out) ||
-           !readers_.contains(op.out) || std::find(yields.begin(), yields.end(), op.out) != yields.end();
+           !readers_.contains(op.out) ||
+           std::find(yields.begin(), yields.end(), op.out) != yields.end();
   }
 
   // Kernels that compute something from `op`, given what is fused so far.
@@ -120,7 +121,8 @@ LoopModule LowerTensor(const TensorModule& module) {
   AddSources(module.sources, values);
   for (const TensorSegment& segment : module.segments) {
     AddSources(segment.sources, values);
-    for (const Carry& carry : segment.carries) values.types[carry.name] = values.types.at(carry.initial);
+    for (const Carry& carry : segment.carries)
+      values.types[carry.name] = values.types.at(carry.initial);
     values.ops.clear();
     for (const TensorOp& op : segment.ops) {
       values.types[op.out] = op.type;

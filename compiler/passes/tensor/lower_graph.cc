@@ -73,7 +73,8 @@ class Lowering {
       for (const SourceDecl& source : segment.sources) AddSource(source);
       for (const GraphOp& op : segment.ops) Declare(op.out, op.type);
     }
-    for (const GraphSegment& segment : graph_.segments) module.segments.push_back(LowerSegment(segment));
+    for (const GraphSegment& segment : graph_.segments)
+      module.segments.push_back(LowerSegment(segment));
     return module;
   }
 
@@ -120,11 +121,13 @@ class Lowering {
   void Emit(std::string out, ValueType type, std::vector<TensorAxis> axes, TensorOpVariant op,
             std::string label) {
     Declare(out, type);
-    ops_->push_back({std::move(out), std::move(type), std::move(axes), std::move(op), std::move(label)});
+    ops_->push_back(
+        {std::move(out), std::move(type), std::move(axes), std::move(op), std::move(label)});
   }
   // A float32 part of an operation's value; the name of what it defines.
-  std::string EmitPart(const GraphOp& op, std::string_view part, const std::vector<TensorAxis>& axes,
-                       TensorOpVariant tensor_op, const std::string& label) {
+  std::string EmitPart(const GraphOp& op, std::string_view part,
+                       const std::vector<TensorAxis>& axes, TensorOpVariant tensor_op,
+                       const std::string& label) {
     std::string name = op.out + "." + std::string(part);
     ValueType type{DType::kF32, {}};
     for (const TensorAxis& axis : axes) type.shape.push_back(axis.extent);
@@ -163,7 +166,8 @@ class Lowering {
     Expr row = MakeCast(DType::kI32, Max(Min(id, last), IntLit(0, id->dtype)));
     std::string rows = op.out;
     if (table.dtype != op.type.dtype) rows += ".rows";
-    Emit(rows, {table.dtype, op.type.shape}, axes, TensorGather{Value(n.table, {row, at[2]})}, "embedding");
+    Emit(rows, {table.dtype, op.type.shape}, axes, TensorGather{Value(n.table, {row, at[2]})},
+         "embedding");
     if (rows != op.out) EmitResult(op, axes, Value(rows, at), "embedding");
   }
 
@@ -219,8 +223,11 @@ class Lowering {
     std::vector<Expr> at = IndicesOf(axes);
     Expr count = Number(static_cast<double>(StaticExtent(axes.back().extent)));
     auto element = [&](const std::vector<Expr>& i) { return Wide(n.x, i); };
-    Expr mean = RowValue(op, "mean", axes, Divide(RowSum(op, "sum", axes, element, label), count), label);
-    auto square = [&](const std::vector<Expr>& i) { return (Wide(n.x, i) - mean) * (Wide(n.x, i) - mean); };
+    Expr mean =
+        RowValue(op, "mean", axes, Divide(RowSum(op, "sum", axes, element, label), count), label);
+    auto square = [&](const std::vector<Expr>& i) {
+      return (Wide(n.x, i) - mean) * (Wide(n.x, i) - mean);
+    };
     Expr variance = Divide(RowSum(op, "squares", axes, square, label), count);
     Expr scale = Unary(UnaryOp::kRsqrt, variance + Number(n.epsilon));
     scale = RowValue(op, "scale", axes, scale, label);
@@ -257,10 +264,13 @@ class Lowering {
         partner = Mod(d + half, rotary);
         first = Lt(d, IntLit(half));
       }
-      Expr cosine = Value(n.cosine, {at[0], at[1], pair}), sine = Value(n.sine, {at[0], at[1], pair});
+      Expr cosine = Value(n.cosine, {at[0], at[1], pair}),
+           sine = Value(n.sine, {at[0], at[1], pair});
       Expr sign = MakeSelect(first, Number(-1), Number(1));
-      Expr rotated = Wide(n.x, at) * cosine + sign * Wide(n.x, {at[0], at[1], at[2], partner}) * sine;
-      return rotary == head_dim ? rotated : MakeSelect(Lt(d, IntLit(rotary)), rotated, Wide(n.x, at));
+      Expr rotated =
+          Wide(n.x, at) * cosine + sign * Wide(n.x, {at[0], at[1], at[2], partner}) * sine;
+      return rotary == head_dim ? rotated
+                                : MakeSelect(Lt(d, IntLit(rotary)), rotated, Wide(n.x, at));
     });
   }
 
@@ -276,7 +286,8 @@ class Lowering {
     std::vector<Expr> at = IndicesOf(axes);
     int64_t head_dim = StaticExtent(TypeOf(n.x).shape[3]);
     Emit(op.out, op.type, axes,
-         TensorView{Value(n.x, {at[0], at[1], FloorDiv(at[2], head_dim), Mod(at[2], head_dim)})}, op.out);
+         TensorView{Value(n.x, {at[0], at[1], FloorDiv(at[2], head_dim), Mod(at[2], head_dim)})},
+         op.out);
   }
 
   Expr Softcap(const Expr& x, double cap) const {
@@ -293,9 +304,10 @@ class Lowering {
     Expr past = Simplify(k.shape[1] - q.shape[1], RangeMap(graph_.symbols));
 
     std::vector<TensorAxis> score_axes = {axes[0], axes[1], axes[2], {"t", k.shape[1]}};
-    TensorContract products{{{"d", q.shape[3]}},
-                            Wide(n.q, {b, s, h, d}), Wide(n.k, {b, t, FloorDiv(h, group), d})};
-    Expr score = Value(EmitPart(op, "products", score_axes, std::move(products), label), {b, s, h, t});
+    TensorContract products{
+        {{"d", q.shape[3]}}, Wide(n.q, {b, s, h, d}), Wide(n.k, {b, t, FloorDiv(h, group), d})};
+    Expr score =
+        Value(EmitPart(op, "products", score_axes, std::move(products), label), {b, s, h, t});
     score = score * Number(n.scale);
     if (n.softcap > 0) score = Softcap(score, n.softcap);
     if (n.window > 0) {
@@ -304,7 +316,8 @@ class Lowering {
     score = Value(EmitPart(op, "scores", score_axes, TensorMap{score}, label), {b, s, h, t});
 
     std::vector<TensorAxis> sum_axes = {axes[0], axes[1], axes[2], {"e", op.type.shape[3]}};
-    TensorReduce softmax{Monoid::kSoftmaxSum, {{"t", past + s + 1}},
+    TensorReduce softmax{Monoid::kSoftmaxSum,
+                         {{"t", past + s + 1}},
                          {score, Wide(n.v, {b, t, FloorDiv(h, group), e})}};
     if (op.type.dtype == DType::kF32) {
       Emit(op.out, op.type, sum_axes, std::move(softmax), label);
@@ -321,7 +334,8 @@ class Lowering {
     target[1] = Past() + at[1];
     std::string state = op.out + ".state";
     Emit(state, cache, axes,
-         TensorScatter{n.cache, update_axes, target, MakeCast(cache.dtype, Value(n.x, at))}, n.cache + "_append");
+         TensorScatter{n.cache, update_axes, target, MakeCast(cache.dtype, Value(n.x, at))},
+         n.cache + "_append");
     std::vector<TensorAxis> out_axes = AxesOf(op.type.shape);
     Emit(op.out, op.type, out_axes, TensorView{Value(state, IndicesOf(out_axes))}, op.out);
   }
@@ -336,7 +350,8 @@ class Lowering {
       case ActivationKind::kGelu:
         return half * x * (one + Unary(UnaryOp::kErf, x * Number(1 / std::numbers::sqrt2)));
       case ActivationKind::kGeluTanh: {
-        Expr inner = Number(std::numbers::sqrt2 * std::numbers::inv_sqrtpi) * (x + Number(0.044715) * x * x * x);
+        Expr inner = Number(std::numbers::sqrt2 * std::numbers::inv_sqrtpi) *
+                     (x + Number(0.044715) * x * x * x);
         return half * x * (one + Unary(UnaryOp::kTanh, inner));
       }
       case ActivationKind::kRelu:
@@ -348,19 +363,24 @@ class Lowering {
   }
 
   void Lower(const GraphOp& op, const GraphActivation& n) {
-    Pointwise(op, op.out, [&](const std::vector<Expr>& at) { return Activate(n.kind, Wide(n.x, at)); });
+    Pointwise(op, op.out,
+              [&](const std::vector<Expr>& at) { return Activate(n.kind, Wide(n.x, at)); });
   }
   void Lower(const GraphOp& op, const GraphMultiply& n) {
-    Pointwise(op, op.out, [&](const std::vector<Expr>& at) { return Wide(n.a, at) * Wide(n.b, at); });
+    Pointwise(op, op.out,
+              [&](const std::vector<Expr>& at) { return Wide(n.a, at) * Wide(n.b, at); });
   }
   void Lower(const GraphOp& op, const GraphAdd& n) {
-    Pointwise(op, "residual", [&](const std::vector<Expr>& at) { return Wide(n.a, at) + Wide(n.b, at); });
+    Pointwise(op, "residual",
+              [&](const std::vector<Expr>& at) { return Wide(n.a, at) + Wide(n.b, at); });
   }
   void Lower(const GraphOp& op, const GraphScale& n) {
-    Pointwise(op, op.out, [&](const std::vector<Expr>& at) { return Wide(n.x, at) * Number(n.factor); });
+    Pointwise(op, op.out,
+              [&](const std::vector<Expr>& at) { return Wide(n.x, at) * Number(n.factor); });
   }
   void Lower(const GraphOp& op, const GraphSoftcap& n) {
-    Pointwise(op, op.out, [&](const std::vector<Expr>& at) { return Softcap(Wide(n.x, at), n.cap); });
+    Pointwise(op, op.out,
+              [&](const std::vector<Expr>& at) { return Softcap(Wide(n.x, at), n.cap); });
   }
 
   // Nested selects, so that each element reads one input.
@@ -376,7 +396,8 @@ class Lowering {
         ends.push_back(begin + StaticExtent(TypeOf(input).shape[0]));
       }
       Expr value = parts.back();
-      for (size_t i = parts.size() - 1; i-- > 0;) value = MakeSelect(Lt(at[0], IntLit(ends[i])), parts[i], value);
+      for (size_t i = parts.size() - 1; i-- > 0;)
+        value = MakeSelect(Lt(at[0], IntLit(ends[i])), parts[i], value);
       return value;
     });
   }

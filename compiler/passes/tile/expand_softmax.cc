@@ -37,7 +37,8 @@ class Expander {
     Block out;
     for (const Stmt& stmt : block) {
       if (const auto* acc = As<Accumulator>(stmt); acc && acc->monoid == Monoid::kSoftmaxSum) {
-        State state{acc->name, acc->extents, acc->name + "_sum", acc->name + "_max", acc->name + "_total"};
+        State state{acc->name, acc->extents, acc->name + "_sum", acc->name + "_max",
+                    acc->name + "_total"};
         out.push_back(MakeStmt(Accumulator{state.sum, Monoid::kSum, acc->extents, {}}));
         out.push_back(MakeStmt(Alloc{state.maximum}));
         out.push_back(MakeStmt(Store{state.maximum, {}, FloatLit(-kInfinity), nullptr}));
@@ -70,7 +71,8 @@ class Expander {
   // The update of a softmax state anywhere below `block`, or null.
   const Accumulate* FindUpdate(const Block& block) const {
     for (const Stmt& stmt : block) {
-      if (const auto* update = As<Accumulate>(stmt); update && states_.count(update->name)) return update;
+      if (const auto* update = As<Accumulate>(stmt); update && states_.count(update->name))
+        return update;
       if (const auto* loop = As<For>(stmt)) {
         if (const Accumulate* found = FindUpdate(loop->body)) return found;
       }
@@ -91,8 +93,10 @@ class Expander {
       }
       if (state == nullptr) return nullptr;
       Expr total = LocalScalar(state->total);
-      Expr sum = state->extents.empty() ? MakeVar(state->sum, DType::kF32) : MakeLoad(state->sum, DType::kF32, indices);
-      return MakeSelect(Lt(FloatLit(0), total), MakeBinary(BinaryOp::kDiv, sum, total), FloatLit(0));
+      Expr sum = state->extents.empty() ? MakeVar(state->sum, DType::kF32)
+                                        : MakeLoad(state->sum, DType::kF32, indices);
+      return MakeSelect(Lt(FloatLit(0), total), MakeBinary(BinaryOp::kDiv, sum, total),
+                        FloatLit(0));
     });
   }
 
@@ -104,8 +108,8 @@ class Expander {
     std::vector<Digit> digits = axis->digits;
     int64_t chunk = axis->steps;
     for (const Digit& digit : digits) chunk *= digit.extent;
-    const std::string chunk_axis = j + "_chunk", score_axis = j + "_score", weight_axis = j + "_weight",
-                      value_axis = j + "_value";
+    const std::string chunk_axis = j + "_chunk", score_axis = j + "_score",
+                      weight_axis = j + "_weight", value_axis = j + "_value";
 
     // Split the body: what makes the score, and the update with the loops round it.
     Block score_body;
@@ -152,7 +156,8 @@ class Expander {
       return current;
     };
     auto bind = [&](const Expr& e, const std::string& local) {
-      return Substitute(e, [&](const std::string& name) -> Expr { return name == j ? at(local) : nullptr; });
+      return Substitute(
+          e, [&](const std::string& name) -> Expr { return name == j ? at(local) : nullptr; });
     };
     Expr end = ReadResults(loop.extent);
 
@@ -162,22 +167,27 @@ class Expander {
     body.push_back(MakeStmt(Alloc{scores, DType::kF32, MemorySpace::kLocal, {chunk}}));
     body.push_back(MakeStmt(Accumulator{chunk_max, Monoid::kMax, {}, {}}));
     Block score_loop = MapAxis(score_body, j, at(score_axis));
-    Expr masked = MakeSelect(Lt(at(score_axis), end), bind(update->operands[0], score_axis), FloatLit(-kInfinity));
+    Expr masked = MakeSelect(Lt(at(score_axis), end), bind(update->operands[0], score_axis),
+                             FloatLit(-kInfinity));
     score_loop.push_back(MakeStmt(Let{scores + "_masked", masked}));
     Expr masked_var = MakeVar(scores + "_masked", DType::kF32);
     score_loop.push_back(MakeStmt(Store{scores, {Axis(score_axis)}, masked_var, nullptr}));
     score_loop.push_back(MakeStmt(Accumulate{chunk_max, {}, {masked_var}, nullptr}));
-    body.push_back(MakeStmt(For{score_axis, AxisRole::kReduce, LoopKind::kSequential, IntLit(chunk), {}, score_loop}));
+    body.push_back(MakeStmt(
+        For{score_axis, AxisRole::kReduce, LoopKind::kSequential, IntLit(chunk), {}, score_loop}));
 
     auto let = [&](const std::string& name, Expr value) {
       body.push_back(MakeStmt(Let{name, std::move(value)}));
       return MakeVar(name, DType::kF32);
     };
-    Expr peak = let(state.name + "_peak", Max(LocalScalar(state.maximum), MakeVar(chunk_max, DType::kF32)));
+    Expr peak =
+        let(state.name + "_peak", Max(LocalScalar(state.maximum), MakeVar(chunk_max, DType::kF32)));
     // A row whose scores are all -inf so far must not make exp(-inf - -inf).
-    Expr reference = let(state.name + "_reference",
-                         MakeSelect(MakeBinary(BinaryOp::kEq, peak, FloatLit(-kInfinity)), FloatLit(0), peak));
-    Expr rescale = let(state.name + "_rescale", MakeUnary(UnaryOp::kExp, LocalScalar(state.maximum) - reference));
+    Expr reference =
+        let(state.name + "_reference",
+            MakeSelect(MakeBinary(BinaryOp::kEq, peak, FloatLit(-kInfinity)), FloatLit(0), peak));
+    Expr rescale = let(state.name + "_rescale",
+                       MakeUnary(UnaryOp::kExp, LocalScalar(state.maximum) - reference));
 
     // A matrix instruction takes the weights in the values' dtype; that rounding is stated here.
     DType weight_dtype = DType::kF32;
@@ -187,15 +197,23 @@ class Expander {
     }
     body.push_back(MakeStmt(Alloc{weights, weight_dtype, MemorySpace::kLocal, {chunk}}));
     body.push_back(MakeStmt(Accumulator{chunk_sum, Monoid::kSum, {}, {}}));
-    Expr weight = MakeUnary(UnaryOp::kExp, MakeLoad(scores, DType::kF32, {Axis(weight_axis)}) - reference);
-    Block weight_loop = {MakeStmt(Let{weights + "_value", weight}),
-                         MakeStmt(Store{weights, {Axis(weight_axis)},
-                                        MakeCast(weight_dtype, MakeVar(weights + "_value", DType::kF32)), nullptr}),
-                         MakeStmt(Accumulate{chunk_sum, {}, {MakeVar(weights + "_value", DType::kF32)}, nullptr})};
-    body.push_back(MakeStmt(For{weight_axis, AxisRole::kReduce, LoopKind::kSequential, IntLit(chunk), {}, weight_loop}));
+    Expr weight =
+        MakeUnary(UnaryOp::kExp, MakeLoad(scores, DType::kF32, {Axis(weight_axis)}) - reference);
+    Block weight_loop = {
+        MakeStmt(Let{weights + "_value", weight}),
+        MakeStmt(Store{weights,
+                       {Axis(weight_axis)},
+                       MakeCast(weight_dtype, MakeVar(weights + "_value", DType::kF32)),
+                       nullptr}),
+        MakeStmt(Accumulate{chunk_sum, {}, {MakeVar(weights + "_value", DType::kF32)}, nullptr})};
+    body.push_back(MakeStmt(For{
+        weight_axis, AxisRole::kReduce, LoopKind::kSequential, IntLit(chunk), {}, weight_loop}));
     body.push_back(MakeStmt(Store{state.maximum, {}, peak, nullptr}));
-    body.push_back(MakeStmt(
-        Store{state.total, {}, LocalScalar(state.total) * rescale + MakeVar(chunk_sum, DType::kF32), nullptr}));
+    body.push_back(
+        MakeStmt(Store{state.total,
+                       {},
+                       LocalScalar(state.total) * rescale + MakeVar(chunk_sum, DType::kF32),
+                       nullptr}));
 
     // Rescale, then add the chunk's weighted values.
     auto in_value_loops = [&](Block inner, const std::string& suffix) {
@@ -214,20 +232,26 @@ class Expander {
     Expr old_sum = state.extents.empty() ? MakeVar(state.sum, DType::kF32)
                                          : MakeLoad(state.sum, DType::kF32, update->indices);
     for (const Stmt& stmt :
-         in_value_loops({MakeStmt(Store{state.sum, update->indices, old_sum * rescale, nullptr})}, "_rescale")) {
+         in_value_loops({MakeStmt(Store{state.sum, update->indices, old_sum * rescale, nullptr})},
+                        "_rescale")) {
       body.push_back(stmt);
     }
     Expr value = bind(inline_lets(update->operands[1]), value_axis);
     // Weights beyond the end of a row are exactly 0, and values beyond the end of their buffer read as 0.
-    Expr weighted = MakeCast(DType::kF32, MakeLoad(weights, weight_dtype, {Axis(value_axis)})) * value;
+    Expr weighted =
+        MakeCast(DType::kF32, MakeLoad(weights, weight_dtype, {Axis(value_axis)})) * value;
     Block value_body =
         in_value_loops({MakeStmt(Accumulate{state.sum, update->indices, {weighted}, nullptr})}, "");
-    body.push_back(
-        MakeStmt(For{value_axis, AxisRole::kContract, LoopKind::kSequential, IntLit(chunk), {}, value_body}));
+    body.push_back(MakeStmt(For{
+        value_axis, AxisRole::kContract, LoopKind::kSequential, IntLit(chunk), {}, value_body}));
 
     // Role free: a chunk beyond a row's end changes nothing of its state, so it needs no mask.
-    out.push_back(MakeStmt(
-        For{chunk_axis, AxisRole::kFree, LoopKind::kSequential, CeilDiv(end, chunk), {}, std::move(body)}));
+    out.push_back(MakeStmt(For{chunk_axis,
+                               AxisRole::kFree,
+                               LoopKind::kSequential,
+                               CeilDiv(end, chunk),
+                               {},
+                               std::move(body)}));
 
     // The schedule speaks of the new axes from here on.
     tile_.schedule.axes.push_back({score_axis, LoopKind::kSerial, 1, digits});
@@ -242,7 +266,9 @@ class Expander {
   }
 
   static Block MapAxis(const Block& block, const std::string& axis, const Expr& replacement) {
-    return SubstituteVars(block, [&](const std::string& name) -> Expr { return name == axis ? replacement : nullptr; });
+    return SubstituteVars(block, [&](const std::string& name) -> Expr {
+      return name == axis ? replacement : nullptr;
+    });
   }
 
   AxisSchedule* FindAxis(const std::string& name) {

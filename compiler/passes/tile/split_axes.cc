@@ -23,7 +23,9 @@ int64_t Product(const std::vector<Digit>& digits) {
 }
 
 // One matrix instruction sums over this axis.
-bool IsMatrix(const std::vector<Digit>& digits) { return digits.size() == 1 && digits[0].kind == Digit::Kind::kMatrix; }
+bool IsMatrix(const std::vector<Digit>& digits) {
+  return digits.size() == 1 && digits[0].kind == Digit::Kind::kMatrix;
+}
 
 int ThreadMask(const std::vector<Digit>& digits) {
   int mask = 0;
@@ -35,15 +37,15 @@ int ThreadMask(const std::vector<Digit>& digits) {
 
 // What an axis of the input became.
 struct AxisInfo {
-  std::string name;       // also the name of its local loop variable, until names are made unique
+  std::string name;  // also the name of its local loop variable, until names are made unique
   AxisRole role = AxisRole::kFree;
   std::vector<Digit> digits;
-  int64_t local = 1;      // product of the digits
-  int64_t tile = 1;       // steps * local
-  Expr base;              // coordinate of the tile's first element
-  Expr in_tile;           // coordinate inside the tile
-  Expr global;            // base + in_tile
-  Expr valid;             // absent when always inside the extent
+  int64_t local = 1;  // product of the digits
+  int64_t tile = 1;   // steps * local
+  Expr base;          // coordinate of the tile's first element
+  Expr in_tile;       // coordinate inside the tile
+  Expr global;        // base + in_tile
+  Expr valid;         // absent when always inside the extent
 };
 
 // A value with one dimension for each local axis it depends on, then its own dimensions.
@@ -89,12 +91,14 @@ class Splitter {
   std::set<std::string> AxesOf(const Expr& e) const {
     std::set<std::string> axes;
     auto add = [&](const std::string& name) {
-      if (auto it = depends_.find(name); it != depends_.end()) axes.insert(it->second.begin(), it->second.end());
+      if (auto it = depends_.find(name); it != depends_.end())
+        axes.insert(it->second.begin(), it->second.end());
       if (extent_axes_.count(name)) axes.insert(name);
     };
     Walk(e, [&](const Expr& node) {
       if (const auto* var = As<Var>(node)) add(var->name);
-      if (const auto* load = As<Load>(node); load && !buffers_.count(load->buffer)) add(load->buffer);
+      if (const auto* load = As<Load>(node); load && !buffers_.count(load->buffer))
+        add(load->buffer);
     });
     return axes;
   }
@@ -126,7 +130,8 @@ class Splitter {
         for (const Expr& e : update->operands) axes.merge(AxesOf(e));
         // A sum ends where its axis ends, and that may depend on outer axes.
         const size_t depth = declared_in_.at(update->name).size();
-        for (size_t i = depth; i < loops.size(); ++i) axes.merge(std::set<std::string>(extent_axes_[loops[i]]));
+        for (size_t i = depth; i < loops.size(); ++i)
+          axes.merge(std::set<std::string>(extent_axes_[loops[i]]));
         grow(update->name, axes);
       } else if (const auto* store = As<Store>(stmt); store && declared_in_.count(store->buffer)) {
         std::set<std::string> axes = AxesOf(store->value);
@@ -215,7 +220,8 @@ class Splitter {
     }
     Block inner = Process(loop.body);
     if (has_steps) {
-      inner = {MakeStmt(For{step_name, loop.role, LoopKind::kSerial, IntLit(schedule.steps), {}, std::move(inner)})};
+      inner = {MakeStmt(For{
+          step_name, loop.role, LoopKind::kSerial, IntLit(schedule.steps), {}, std::move(inner)})};
     }
     out_.insert(out_.end(), inner.begin(), inner.end());
     staged_.resize(staged_before);
@@ -223,7 +229,8 @@ class Splitter {
     std::swap(body, out_);
     context_.pop_back();
     if (has_outer) {
-      out_.push_back(MakeStmt(For{outer_name, loop.role, schedule.outer, outer_extent, {}, std::move(body)}));
+      out_.push_back(
+          MakeStmt(For{outer_name, loop.role, schedule.outer, outer_extent, {}, std::move(body)}));
     } else {
       out_.insert(out_.end(), body.begin(), body.end());
     }
@@ -250,7 +257,8 @@ class Splitter {
     std::vector<std::string> axes;
     auto it = depends_.find(name);
     for (const AxisInfo& info : context_) {
-      if (info.local > 1 && it != depends_.end() && it->second.count(info.name)) axes.push_back(info.name);
+      if (info.local > 1 && it != depends_.end() && it->second.count(info.name))
+        axes.push_back(info.name);
     }
     return axes;
   }
@@ -264,7 +272,8 @@ class Splitter {
     }
     if (!acc.extents.empty()) {
       auto own = OwnLayout(acc.name, acc.extents.size());
-      HACKC_CHECK(own.has_value()) << "state " << acc.name << " is indexed by axes of different layouts";
+      HACKC_CHECK(own.has_value())
+          << "state " << acc.name << " is indexed by axes of different layouts";
       for (size_t i = 0; i < acc.extents.size(); ++i) {
         copy.extents.push_back(acc.extents[i]);
         copy.layout.push_back((*own)[i]);
@@ -300,7 +309,8 @@ class Splitter {
   }
 
   // Digits of each own dimension when every access in the input agrees on them.
-  std::optional<std::vector<std::vector<Digit>>> OwnLayout(const std::string& name, size_t rank) const {
+  std::optional<std::vector<std::vector<Digit>>> OwnLayout(const std::string& name,
+                                                           size_t rank) const {
     std::optional<std::vector<std::vector<Digit>>> layout;
     bool agree = true;
     auto see = [&](const std::vector<Expr>& indices) {
@@ -332,7 +342,8 @@ class Splitter {
     });
     WalkStmts(in_.fn.body, [&](const Stmt& stmt) {
       if (const auto* store = As<Store>(stmt); store && store->buffer == name) see(store->indices);
-      if (const auto* update = As<Accumulate>(stmt); update && update->name == name) see(update->indices);
+      if (const auto* update = As<Accumulate>(stmt); update && update->name == name)
+        see(update->indices);
     });
     return agree ? layout : std::nullopt;
   }
@@ -352,7 +363,8 @@ class Splitter {
       for (const Staged& stage : staged_) {
         if (!Equal(node, stage.load)) continue;
         std::vector<Expr> indices;
-        for (const std::string& axis : stage.axes) indices.push_back(MakeVar("tile:" + axis, DType::kI32));
+        for (const std::string& axis : stage.axes)
+          indices.push_back(MakeVar("tile:" + axis, DType::kI32));
         return MakeLoad(stage.shared, node->dtype, std::move(indices));
       }
       return nullptr;
@@ -402,7 +414,8 @@ class Splitter {
     for (size_t i = 0; i < load.indices.size(); ++i) {
       const Expr& index = load.indices[i];
       if (!ProveNonNegative(index, ranges_)) guard = And(guard, Le(IntLit(0), index));
-      if (!ProveLess(index, it->second->shape[i], ranges_)) guard = And(guard, Lt(index, it->second->shape[i]));
+      if (!ProveLess(index, it->second->shape[i], ranges_))
+        guard = And(guard, Lt(index, it->second->shape[i]));
     }
     return guard;
   }
@@ -452,7 +465,8 @@ class Splitter {
   void Nest(const std::vector<std::string>& axes, Block body) {
     for (size_t i = axes.size(); i-- > 0;) {
       const AxisInfo& info = axes_.at(axes[i]);
-      body = {MakeStmt(For{info.name, info.role, LoopKind::kLocal, IntLit(info.local), info.digits, std::move(body)})};
+      body = {MakeStmt(For{info.name, info.role, LoopKind::kLocal, IntLit(info.local), info.digits,
+                           std::move(body)})};
     }
     out_.insert(out_.end(), body.begin(), body.end());
   }
@@ -514,7 +528,9 @@ class Splitter {
     Expr guard = Simplify(Hoist(Resolve(store.guard)), ranges_);
     bool global = buffers_.count(store.buffer) != 0;
     if (!global) {
-      std::erase_if(loaded_, [&](const auto& entry) { return As<Load>(entry.first)->buffer == store.buffer; });
+      std::erase_if(loaded_, [&](const auto& entry) {
+        return As<Load>(entry.first)->buffer == store.buffer;
+      });
       const auto& own = values_.at(store.buffer);
       std::vector<Expr> full;
       for (const std::string& axis : own.axes) full.push_back(Axis(axis));
@@ -560,7 +576,8 @@ class Splitter {
     return std::find(names.begin(), names.end(), axis) != names.end();
   }
 
-  void StageLoad(const StageSchedule& stage, const Expr& node, const std::map<std::string, const For*>& inner) {
+  void StageLoad(const StageSchedule& stage, const Expr& node,
+                 const std::map<std::string, const For*>& inner) {
     const Load& load = *As<Load>(node);
     std::vector<std::string> axes;  // input axes that index the tile, in order of appearance
     std::vector<int64_t> extents;
@@ -598,9 +615,11 @@ class Splitter {
       AxisInfo& info = fill[i];
       info.name = Fresh(axes[i] + "_fill");
       info.local = extents[i];
-      if (rest / span > 1) info.digits.push_back({Digit::Kind::kRegister, static_cast<int>(rest / span), 1});
+      if (rest / span > 1)
+        info.digits.push_back({Digit::Kind::kRegister, static_cast<int>(rest / span), 1});
       if (span > 1) info.digits.push_back({Digit::Kind::kThread, static_cast<int>(span), stride});
-      if (i + 1 == axes.size() && vector > 1) info.digits.push_back({Digit::Kind::kRegister, vector, 1});
+      if (i + 1 == axes.size() && vector > 1)
+        info.digits.push_back({Digit::Kind::kRegister, vector, 1});
       stride *= static_cast<int>(span);
     }
     std::map<std::string, Expr> coordinates;
@@ -622,7 +641,8 @@ class Splitter {
       auto axis = axes_.find(var);
       return axis == axes_.end() ? nullptr : axis->second.global;
     });
-    out_.push_back(MakeStmt(Alloc{name, load.dtype, MemorySpace::kShared, extents, {}, stage.padding, 16}));
+    out_.push_back(
+        MakeStmt(Alloc{name, load.dtype, MemorySpace::kShared, extents, {}, stage.padding, 16}));
     if (stage.engine == CopyEngine::kRegisters) source = Hoist(source);
     Nest(fill_axes, {MakeStmt(Store{name, tile_indices, source, nullptr, stage.engine})});
     context_.resize(depth);
