@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Fails on an include that the table of rooms does not allow (see ARCHITECTURE.md).
 
-A room is a folder; the longest entry of ROOMS that a path starts with is its room. Tests, benches and
-tools outside the table may include everything.
+A room is a folder; the longest entry of ROOMS that a path starts with is its room. Tests and benches may
+include everything. A pass is a header below compiler/passes/LEVEL/ that a file of compiler/passes/ itself
+includes, since there the passes are put in order; other files there are parts of the passes of that level.
 """
 
-import pathlib
 import re
 
 import tree
@@ -46,7 +46,7 @@ OUTSIDE = (
 )
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
-PASS_LEVELS = "compiler/passes/(?:graph|tensor|loop|tile|kernel)/"
+PASS_LEVEL = re.compile(r"compiler/passes/(graph|tensor|loop|tile|kernel)/")
 
 
 def starts_with(path, prefix):
@@ -61,8 +61,8 @@ def room_of(path):
     return max(rooms, key=len) if rooms else None
 
 
-def wrong_include(source, target):
-    """Why `source` may not include `target`; None if it may."""
+def wrong_include(source, target, passes):
+    """Why `source` may not include `target`; None if it may. `passes`: the headers that are passes."""
     room = room_of(source)
     for header, rooms in OUTSIDE:
         if header.search(target) and not any(starts_with(room, allowed) for allowed in rooms):
@@ -70,9 +70,12 @@ def wrong_include(source, target):
     target_room = room_of(target)
     if target_room is None or target_room == "compiler/support":
         return None
-    if re.match(PASS_LEVELS, source) and re.match(PASS_LEVELS, target):
-        if pathlib.PurePath(source).with_suffix("") != pathlib.PurePath(target).with_suffix(""):
-            return "a pass may not include another pass; what two passes share belongs in compiler/passes/*.h"
+    source_level, target_level = PASS_LEVEL.match(source), PASS_LEVEL.match(target)
+    if source_level and target_level and source.rsplit(".", 1)[0] != target.rsplit(".", 1)[0]:
+        if target in passes:
+            return "a pass may not include another pass; what two passes share is a file that is no pass"
+        if source_level[1] != target_level[1]:
+            return "parts of a pass serve their own level only; what two levels share belongs in compiler/passes/*.h"
         return None
     if target_room == room or any(starts_with(target, allowed) for allowed in ROOMS[room]):
         return None
@@ -83,13 +86,21 @@ def wrong_include(source, target):
 
 
 def check(root):
-    wrong = []
+    includes = []  # (file, line number, target)
     for path in tree.source_files(root, {".h", ".cc", ".cu"}, ("compiler", "cache", "server", "client")):
         for number, line in enumerate((root / path).read_text().splitlines(), 1):
             match = INCLUDE.match(line)
-            reason = match and wrong_include(path.as_posix(), match.group(1))
-            if reason:
-                wrong.append(f"{path}:{number}: includes {match.group(1)}: {reason}")
+            if match:
+                includes.append((path.as_posix(), number, match[1]))
+    passes = {
+        target for source, _, target in includes
+        if re.fullmatch(r"compiler/passes/[^/]+", source) and PASS_LEVEL.match(target)
+    }
+    wrong = []
+    for source, number, target in includes:
+        reason = wrong_include(source, target, passes)
+        if reason:
+            wrong.append(f"{source}:{number}: includes {target}: {reason}")
     return wrong
 
 
