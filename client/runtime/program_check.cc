@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -178,7 +179,10 @@ class StepChecker {
     }
     const v1::Buffer& buffer = program_.buffers(ref.buffer());
     std::string kind = v1::Buffer::Kind_Name(buffer.kind());
-    if (buffer.repeat_count() > 0 && (count == 0 || count > buffer.repeat_count())) {
+    // Outside of a repetition there is one iteration, for instance in a model of one layer.
+    uint32_t tensors = std::max(count, 1u);
+    if (buffer.repeat_count() > 0 &&
+        (tensors > buffer.repeat_count() || (count == 0 && buffer.repeat_count() != 1))) {
       return Malformed(path, "'", buffer.name(), "' has ", buffer.repeat_count(),
                        " tensors, the repetition has ", count);
     }

@@ -129,6 +129,17 @@ TEST(ProgramCheck, RefusesEachDamageByItsPath) {
   }
 }
 
+TEST(ProgramCheck, OneLayerNeedsNoRepetition) {
+  v1::Program program = TinyProgram();
+  program.mutable_buffers(kWeight)->set_repeat_count(1);
+  program.mutable_buffers(kPrepared)->set_repeat_count(1);
+  v1::Step prepare = program.prepare(0).repeat().steps(0);
+  *program.mutable_prepare(0) = prepare;
+  v1::Step layer = program.entry_points(0).steps(1).repeat().steps(0);
+  *program.mutable_entry_points(0)->mutable_steps(1) = layer;
+  EXPECT_THAT(CheckProgram(program), Ok());
+}
+
 TEST(ProgramCheck, UnrollsNestedRepetitions) {
   v1::Program program = TinyProgram();
   v1::EntryPoint* entry = program.add_entry_points();
