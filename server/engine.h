@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -68,8 +69,10 @@ class Engine {
 
   v1::StatusResponse Status() const;
 
-  // Runs a short task off the caller's thread; RESOURCE_EXHAUSTED when too many wait.
-  absl::Status Run(std::function<void()> task);
+  // Runs a blocking call of this class off the caller's thread: among the jobs when it needs a worker, else
+  // on the front end's threads. RESOURCE_EXHAUSTED when too many wait, UNAVAILABLE while stopping.
+  absl::Status RunOnJobs(std::function<void()> task);
+  absl::Status RunOnFront(std::function<void()> task);
 
   // Stop, first phase: new requests get UNAVAILABLE, what runs goes on.
   void StopAccepting();
@@ -82,7 +85,7 @@ class Engine {
 
  private:
   class Impl;
-  explicit Engine(std::shared_ptr<Impl> impl);
+  explicit Engine(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<Impl> impl_;
 };
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// The compiler as the server sees it: the functions of compiler/compile.h behind an interface, so that
+// tests can put a compiler there that crashes, hangs or counts.
+//
+//   std::shared_ptr<CompilerBackend> backend = LinkedCompiler();   // linked_compiler.cc, target hackc_compile
+//
+// Thread safety: all functions may be called from any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/compile.h"
+
+namespace hackc::server {
+
+class CompilerBackend {
+ public:
+  virtual ~CompilerBackend() = default;
+  virtual absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request) = 0;
+  virtual absl::StatusOr<Plan> PlanProgram(const CompileRequest& request) = 0;
+  virtual absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source) = 0;
+  virtual absl::StatusOr<std::string> NvrtcVersion() = 0;
+  virtual absl::StatusOr<std::vector<std::string>> SupportedArchs() = 0;
+};
+
+// The compiler that this binary is linked with.
+std::shared_ptr<CompilerBackend> LinkedCompiler();
+
+}  // namespace hackc::server

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// One build of a program, for all who ask for its key: plan on a worker, then every kernel from the store or
+// from the workers, then the program into the store. Events go to the job's log as they happen.
+//
+//   auto job = std::make_shared<CompileJob>(key, name, call);
+//   absl::Status status = job->Run(context);   // on a thread of the job queue; blocks
+//   job->log()->Finish(status);
+//
+// Thread safety: Run once, from one thread; the rest from any.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "cache/key.h"
+#include "hackc/v1/worker.pb.h"
+#include "server/artifacts.h"
+#include "server/event_log.h"
+#include "server/kernel_builder.h"
+#include "server/metrics.h"
+#include "server/worker_pool.h"
+
+namespace hackc::server {
+
+// What jobs work with; outlives them.
+struct JobContext {
+  Artifacts& artifacts;
+  KernelBuilder& kernels;
+  WorkerPool& pool;
+  Metrics& metrics;
+  std::string nvrtc_version;
+};
+
+class CompileJob {
+ public:
+  CompileJob(cache::Key key, std::string name, v1::worker::PlanCall call)
+      : key_(std::move(key)), name_(std::move(name)), call_(std::move(call)) {}
+
+  const cache::Key& key() const { return key_; }
+  const std::shared_ptr<EventLog>& log() const { return log_; }
+
+  // Stops at the next kernel; what is compiled is in the store by then.
+  void Cancel() { cancelled_ = true; }
+  absl::Status Run(const JobContext& context);
+
+ private:
+  absl::Status BuildKernels(const JobContext& context, v1::worker::PlanResult& plan,
+                            StoredProgram& program, v1::Report& report);
+  bool cancelled() const { return cancelled_; }
+
+  const cache::Key key_;
+  const std::string name_;
+  const v1::worker::PlanCall call_;
+  const std::shared_ptr<EventLog> log_ = std::make_shared<EventLog>();
+  std::atomic<bool> cancelled_{false};
+};
+
+// The events of a program that is all in the store.
+void AppendStored(const StoredProgram& program, Metrics& metrics, EventLog& log);
+
+void AppendProgress(EventLog& log, std::string stage, uint32_t done, uint32_t total,
+                    std::string detail = "");
+
+}  // namespace hackc::server

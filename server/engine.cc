@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: MIT
+#include "server/engine.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/support/status_macros.h"
+#include "server/compile_job.h"
+#include "server/convert.h"
+#include "server/event_log.h"
+#include "server/explain.h"
+#include "server/job_queue.h"
+#include "server/kernel_builder.h"
+#include "server/log.h"
+#include "server/metrics.h"
+#include "server/worker_pool.h"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+namespace hackc::server {
+namespace {
+
+// Requests whose key is not known yet. Each is a few milliseconds of front end, so a full queue is a flood.
+constexpr size_t kFrontLimit = 256;
+constexpr int kFrontThreads = 2;
+
+absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
+
+uint64_t ResidentBytes() {
+  std::ifstream file("/proc/self/statm");
+  uint64_t total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Gives back what a build needed, so that an idle server stays small.
+void TrimHeap() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
+}  // namespace
+
+class Engine::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(EngineOptions options, std::shared_ptr<cache::Store> store,
+       std::shared_ptr<CompilerBackend> backend, std::shared_ptr<WorkerPool> pool,
+       v1::worker::Toolchain toolchain)
+      : options_(std::move(options)),
+        backend_(std::move(backend)),
+        pool_(std::move(pool)),
+        toolchain_(std::move(toolchain)),
+        artifacts_(std::move(store), metrics_),
+        kernels_(artifacts_, *pool_, metrics_),
+        context_{artifacts_, kernels_, *pool_, metrics_, toolchain_.nvrtc_version()},
+        jobs_queue_(std::in_place, "compile", pool_->size(), options_.queue_limit),
+        front_queue_(std::in_place, "request", kFrontThreads, kFrontLimit) {}
+
+  std::shared_ptr<EventStream> Submit(const v1::CompileRequest& request);
+  absl::StatusOr<v1::worker::PlanCall> MakeCall(const v1::ModelDescription& model,
+                                                const v1::Target& target) const;
+  absl::StatusOr<cache::Key> ProgramKey(const v1::worker::PlanCall& call);
+  v1::StatusResponse Status() const;
+  bool Idle() const;
+  void CancelAll();
+  // Ends the threads. Last: nothing else is called after it.
+  void Shutdown() {
+    CancelAll();
+    front_queue_.reset();
+    jobs_queue_.reset();
+  }
+
+ private:
+  friend class Engine;
+
+  // A build that is queued or runs, and how many wait for it.
+  struct Running {
+    std::shared_ptr<CompileJob> job;
+    uint64_t queue_id = 0;
+    int waiters = 0;
+    bool shared = false;  // more than one asked: then it is finished even if all of them leave
+  };
+  using RunningMap = std::map<cache::Digest, std::shared_ptr<Running>>;
+
+  void Resolve(const std::shared_ptr<LogStream>& stream, const v1::CompileRequest& request);
+  bool Join(const cache::Digest& key, LogStream& stream);
+  void StartJob(std::shared_ptr<CompileJob> job, LogStream& stream);
+  void Detach(const std::shared_ptr<Running>& running);
+  void RunJob(const std::shared_ptr<Running>& running);
+  void Forget(const Running& running);
+
+  const EngineOptions options_;
+  const std::shared_ptr<CompilerBackend> backend_;
+  const std::shared_ptr<WorkerPool> pool_;
+  const v1::worker::Toolchain toolchain_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Metrics metrics_;
+  Artifacts artifacts_;
+  KernelBuilder kernels_;
+  const JobContext context_;
+  std::atomic<bool> stopping_{false};
+  mutable std::mutex mutex_;  // over running_, what it points to, and streams_
+  RunningMap running_;
+  std::map<const LogStream*, std::weak_ptr<LogStream>> streams_;
+  // Last, so that their threads see all of the above.
+  std::optional<JobQueue> jobs_queue_;
+  std::optional<JobQueue> front_queue_;
+};
+
+std::shared_ptr<EventStream> Engine::Impl::Submit(const v1::CompileRequest& request) {
+  ++metrics_.requests;
+  LogStreamOptions options{.with_ir = request.with_ir(), .with_cubins = request.with_cubins()};
+  options.gone = [weak = weak_from_this()](const LogStream* stream) {
+    if (std::shared_ptr<Impl> self = weak.lock()) {
+      std::lock_guard lock(self->mutex_);
+      self->streams_.erase(stream);
+    }
+  };
+  auto stream = std::make_shared<LogStream>(std::move(options));
+  {
+    std::lock_guard lock(mutex_);
+    // Under the lock, so that CancelAll sees every stream that got past here.
+    absl::Status refused;
+    if (stopping_) {
+      refused = Stopping();
+    } else if (streams_.size() >= options_.stream_limit) {
+      ++metrics_.refused_full;
+      refused = absl::ResourceExhaustedError(
+          absl::StrCat(streams_.size(), " answers are open, limit ", options_.stream_limit,
+                       "; try again in 1 s"));
+    }
+    if (refused.ok()) {
+      streams_.emplace(stream.get(), stream);
+    } else {
+      stream->End(std::move(refused));
+      return stream;
+    }
+  }
+  absl::StatusOr<uint64_t> pushed =
+      front_queue_->Push([this, stream, request] { Resolve(stream, request); });
+  if (!pushed.ok()) {
+    ++metrics_.refused_full;
+    stream->End(pushed.status());
+  }
+  return stream;
+}
+
+absl::StatusOr<v1::worker::PlanCall> Engine::Impl::MakeCall(const v1::ModelDescription& model,
+                                                            const v1::Target& target) const {
+  HACKC_ASSIGN_OR_RETURN(v1::worker::PlanCall call,
+                         PlanCallFrom(model, target, options_.default_arch));
+  const auto& archs = toolchain_.archs();
+  if (std::find(archs.begin(), archs.end(), call.arch()) == archs.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("target.arch: expected one of ",
+                                                   absl::StrJoin(archs, ", "), " (NVRTC ",
+                                                   toolchain_.nvrtc_version(), "), got \"",
+                                                   call.arch(), "\""));
+  }
+  return call;
+}
+
+absl::StatusOr<cache::Key> Engine::Impl::ProgramKey(const v1::worker::PlanCall& call) {
+  HACKC_ASSIGN_OR_RETURN(const CompileRequest request, RequestFromProto(call));
+  try {
+    HACKC_ASSIGN_OR_RETURN(const KeyFields fields, backend_->ProgramKeyFields(request));
+    return MakeKey("program", fields, toolchain_.nvrtc_version());
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
+  }
+}
+
+void Engine::Impl::Resolve(const std::shared_ptr<LogStream>& stream,
+                           const v1::CompileRequest& request) {
+  if (stream->ended()) return;
+  absl::StatusOr<v1::worker::PlanCall> call = MakeCall(request.model(), request.target());
+  if (!call.ok()) return stream->End(call.status());
+  const absl::StatusOr<cache::Key> key = ProgramKey(*call);
+  if (!key.ok()) return stream->End(key.status());
+  if (Join(key->digest(), *stream)) return;
+  if (std::optional<StoredProgram> stored = artifacts_.FindProgram(*key, request.with_ir())) {
+    auto log = std::make_shared<EventLog>();
+    AppendStored(*stored, metrics_, *log);
+    log->Finish(absl::OkStatus());
+    stream->Attach(std::move(log), [] {});
+    return;
+  }
+  StartJob(std::make_shared<CompileJob>(*key, request.model().name(), *std::move(call)), *stream);
+}
+
+bool Engine::Impl::Join(const cache::Digest& key, LogStream& stream) {
+  std::shared_ptr<Running> running;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = running_.find(key);
+    if (found == running_.end()) return false;
+    running = found->second;
+    ++running->waiters;
+    running->shared = true;
+  }
+  ++metrics_.program_joins;
+  stream.Attach(running->job->log(), [weak = weak_from_this(), running] {
+    if (std::shared_ptr<Impl> self = weak.lock()) self->Detach(running);
+  });
+  return true;
+}
+
+void Engine::Impl::StartJob(std::shared_ptr<CompileJob> job, LogStream& stream) {
+  auto running = std::make_shared<Running>();
+  running->job = std::move(job);
+  const cache::Digest key = running->job->key().digest();
+  while (true) {
+    if (Join(key, stream)) return;  // another request was quicker since the last look
+    std::unique_lock lock(mutex_);
+    if (!running_.emplace(key, running).second) continue;
+    absl::StatusOr<uint64_t> pushed = jobs_queue_->Push([this, running] { RunJob(running); });
+    if (!pushed.ok()) {
+      running_.erase(key);
+      lock.unlock();
+      ++metrics_.refused_full;
+      return stream.End(pushed.status());
+    }
+    running->queue_id = *pushed;
+    running->waiters = 1;
+    break;
+  }
+  const uint32_t waiting = jobs_queue_->waiting();
+  if (waiting > 0) AppendProgress(*running->job->log(), "queued", 0, waiting);
+  stream.Attach(running->job->log(), [weak = weak_from_this(), running] {
+    if (std::shared_ptr<Impl> self = weak.lock()) self->Detach(running);
+  });
+}
+
+void Engine::Impl::Detach(const std::shared_ptr<Running>& running) {
+  bool dropped = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (--running->waiters > 0) return;
+    const auto found = running_.find(running->job->key().digest());
+    if (found == running_.end() || found->second != running) return;  // it has ended
+    dropped = jobs_queue_->Remove(running->queue_id);
+    if (!dropped && running->shared) return;
+    // From here on nobody can join a build that is being given up.
+    running_.erase(found);
+    running->job->Cancel();
+  }
+  ++metrics_.jobs_cancelled;
+  if (dropped) running->job->log()->Finish(absl::CancelledError("nobody waited for this build"));
+}
+
+void Engine::Impl::RunJob(const std::shared_ptr<Running>& running) {
+  absl::Status status;
+  try {
+    status = running->job->Run(context_);
+  } catch (const std::exception& error) {
+    status = absl::InternalError(error.what());
+  }
+  if (!status.ok() && !absl::IsCancelled(status)) {
+    Log().warn("build {}: {}", running->job->key().digest().ToString(), status.ToString());
+  }
+  // The store has the result, so whoever does not find the build finds that.
+  Forget(*running);
+  running->job->log()->Finish(std::move(status));
+  TrimHeap();
+}
+
+void Engine::Impl::Forget(const Running& running) {
+  std::lock_guard lock(mutex_);
+  const auto found = running_.find(running.job->key().digest());
+  if (found != running_.end() && found->second.get() == &running) running_.erase(found);
+}
+
+v1::StatusResponse Engine::Impl::Status() const {
+  v1::StatusResponse status;
+  status.set_version(HACKC_VERSION);
+  status.set_arch(options_.default_arch);
+  status.set_gpu(options_.gpu);
+  status.set_nvrtc_version(toolchain_.nvrtc_version());
+  *status.mutable_archs() = toolchain_.archs();
+  status.set_workers(pool_->size());
+  status.set_queued(jobs_queue_->waiting());
+  status.set_running(jobs_queue_->running());
+  status.set_compiled_kernels(metrics_.kernels_compiled);
+  status.set_cache_hits(metrics_.kernel_hits);
+  status.set_cache_misses(metrics_.kernel_misses);
+  status.set_cache_bytes(const_cast<Artifacts&>(artifacts_).store().GetStats().total_bytes);
+  const std::chrono::duration<double> up = std::chrono::steady_clock::now() - start_;
+  status.set_uptime_seconds(up.count());
+  status.set_stopping(stopping_);
+  status.set_resident_bytes(ResidentBytes());
+  return status;
+}
+
+bool Engine::Impl::Idle() const {
+  {
+    std::lock_guard lock(mutex_);
+    if (!running_.empty() || !streams_.empty()) return false;
+  }
+  return jobs_queue_->waiting() + jobs_queue_->running() + front_queue_->waiting() +
+             front_queue_->running() == 0;
+}
+
+void Engine::Impl::CancelAll() {
+  std::vector<std::shared_ptr<LogStream>> streams;
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    for (const auto& [raw, weak] : streams_) {
+      if (std::shared_ptr<LogStream> stream = weak.lock()) streams.push_back(std::move(stream));
+    }
+    for (const auto& [key, running] : running_) running->job->Cancel();
+  }
+  for (const std::shared_ptr<LogStream>& stream : streams) stream->End(Stopping());
+  pool_->Stop();
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(EngineOptions options,
+                                                       std::shared_ptr<cache::Store> store,
+                                                       std::shared_ptr<CompilerBackend> backend,
+                                                       std::shared_ptr<WorkerPool> pool) {
+  v1::worker::Request describe;
+  describe.mutable_describe();
+  HACKC_ASSIGN_OR_RETURN(v1::worker::Reply reply, pool->Run({.request = std::move(describe)}));
+  return std::unique_ptr<Engine>(new Engine(std::make_shared<Impl>(
+      std::move(options), std::move(store), std::move(backend), std::move(pool), reply.toolchain())));
+}
+
+Engine::~Engine() { impl_->Shutdown(); }
+
+std::shared_ptr<EventStream> Engine::Submit(const v1::CompileRequest& request) {
+  return impl_->Submit(request);
+}
+
+absl::Status Engine::Compile(const v1::CompileRequest& request, const EventSink& sink) {
+  const std::shared_ptr<EventStream> stream = Submit(request);
+  while (const std::optional<v1::CompileEvent> event = stream->WaitNext()) {
+    if (!sink(*event)) {
+      stream->Cancel();
+      break;
+    }
+  }
+  return stream->status();
+}
+
+absl::StatusOr<v1::Blob> Engine::Fetch(const std::string& digest) {
+  HACKC_ASSIGN_OR_RETURN(const cache::Digest parsed, cache::Digest::Parse(digest));
+  absl::StatusOr<std::string> bytes = impl_->artifacts_.store().GetBlob(parsed);
+  if (!bytes.ok()) return absl::NotFoundError(absl::StrCat("no blob ", digest));
+  v1::Blob blob;
+  blob.set_digest(digest);
+  blob.set_data(*std::move(bytes));
+  return blob;
+}
+
+absl::StatusOr<v1::ExplainResponse> Engine::Explain(const v1::ExplainRequest& request) {
+  HACKC_RETURN_IF_ERROR(CheckLevel(request.level()));
+  v1::worker::Request call;
+  HACKC_ASSIGN_OR_RETURN(*call.mutable_plan(), impl_->MakeCall(request.model(), request.target()));
+  HACKC_ASSIGN_OR_RETURN(const v1::worker::Reply reply,
+                         impl_->pool_->Run({.request = std::move(call)}));
+  return SelectTexts(reply.plan(), request.kernel(), request.level());
+}
+
+absl::StatusOr<v1::ExplainKeyResponse> Engine::ExplainKey(const v1::ExplainKeyRequest& request) {
+  HACKC_ASSIGN_OR_RETURN(const v1::worker::PlanCall call,
+                         impl_->MakeCall(request.model(), request.target()));
+  HACKC_ASSIGN_OR_RETURN(const cache::Key key, impl_->ProgramKey(call));
+  v1::ExplainKeyResponse response;
+  response.set_key(key.digest().ToString());
+  response.set_fields(key.Explain());
+  response.set_present(impl_->artifacts_.FindProgram(key, /*with_ir=*/false).has_value());
+  if (!response.present()) {
+    response.set_difference(
+        cache::ExplainMiss(impl_->artifacts_.store(), key, request.model().name()));
+  }
+  return response;
+}
+
+v1::StatusResponse Engine::Status() const { return impl_->Status(); }
+
+absl::Status Engine::RunOnJobs(std::function<void()> task) {
+  if (impl_->stopping_) return Stopping();
+  return impl_->jobs_queue_->Push(std::move(task)).status();
+}
+
+absl::Status Engine::RunOnFront(std::function<void()> task) {
+  if (impl_->stopping_) return Stopping();
+  return impl_->front_queue_->Push(std::move(task)).status();
+}
+
+void Engine::StopAccepting() {
+  std::lock_guard lock(impl_->mutex_);
+  impl_->stopping_ = true;
+}
+
+bool Engine::WaitIdle(std::chrono::milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!impl_->Idle()) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
+void Engine::CancelAll() { impl_->CancelAll(); }
+
+const Metrics& Engine::metrics() const { return impl_->metrics_; }
+
+}  // namespace hackc::server

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// The server's logger. It writes text to stderr until ConfigureLog says otherwise.
+//
+//   Log().warn("cannot store {}: {}", name, reason);
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <string_view>
+
+namespace hackc::server {
+
+spdlog::logger& Log();
+
+enum class LogFormat { kText, kJson };
+// Json: one object a line, {"time", "level", "message"}. To be called before other threads log.
+void ConfigureLog(LogFormat format);
+
+}  // namespace hackc::server
