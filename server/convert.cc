@@ -126,7 +126,7 @@ void WriteTimes(const std::vector<StageTime>& times, RepeatedPtrField<v1::StageT
   }
 }
 
-absl::Status BadEnum(std::string_view field, int value) {
+absl::Status BadEnum(const char* field, int value) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", value, " is not a value of this enum"));
 }
 
@@ -171,7 +171,7 @@ absl::StatusOr<program::Param> Read(const v1::Param& message) {
   return param;
 }
 
-absl::Status ReadThree(std::string_view field, const RepeatedField<uint32_t>& values,
+absl::Status ReadThree(const char* field, const RepeatedField<uint32_t>& values,
                        std::array<uint32_t, 3>* out) {
   if (values.size() != 3) {
     return absl::InvalidArgumentError(absl::StrCat(field, ": expected 3, got ", values.size()));

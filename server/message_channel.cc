@@ -17,7 +17,7 @@
 namespace hackc::server {
 namespace {
 
-absl::Status SocketError(std::string_view what) {
+absl::Status SocketError(const char* what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
 }
 

@@ -70,7 +70,7 @@ absl::StatusOr<std::shared_ptr<cache::Store>> OpenStore(const ServerOptions& opt
     status = store.status();
   }
   if (options.cache_dir_given) return status;
-  Log().warn("no cache directory, nothing is kept after the server stops: {}", status.message());
+  Log().warn("no cache directory, nothing is kept after the server stops: {}", std::string(status.message()));
   return std::make_shared<cache::MemoryStore>();
 }
 
@@ -124,7 +124,9 @@ void Stop(Engine& engine, grpc::Server& server, const sigset_t& signals, double 
   }
   if (!idle) Log().warn("cancelling work under way");
   engine.CancelAll();
-  server.Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
+  // No call is open by now but health watches. Clients that sit on an idle connection without looking at it
+  // would hold the end up to the deadline.
+  server.Shutdown(std::chrono::system_clock::now() + milliseconds(idle ? 100 : 500));
 }
 
 absl::Status Serve(const ServerOptions& options, std::shared_ptr<CompilerBackend> backend,
@@ -183,7 +185,7 @@ int ServerMain(int argc, char** argv, std::shared_ptr<CompilerBackend> backend) 
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   if (const absl::Status status = Serve(options, std::move(backend), signals); !status.ok()) {
-    Log().error("hackc-server: {}", status.message());
+    Log().error("hackc-server: {}", std::string(status.message()));
     return 1;
   }
   return 0;
