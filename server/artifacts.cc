@@ -19,7 +19,8 @@ const cache::BlobRef* FindRole(const cache::Action& action, std::string_view rol
 
 }  // namespace
 
-cache::Key MakeKey(std::string_view kind, const KeyFields& fields, const std::string& nvrtc_version) {
+cache::Key MakeKey(std::string_view kind, const KeyFields& fields,
+                   const std::string& nvrtc_version) {
   cache::KeyBuilder builder(kind);
   for (const auto& [name, value] : fields) builder.Add(name, value);
   return builder.Add("nvrtc", nvrtc_version).Build();
@@ -108,7 +109,8 @@ void Artifacts::PutProgram(const cache::Key& key, const std::string& name,
     const absl::StatusOr<cache::Digest> digest = cache::Digest::Parse(kernel.digest());
     if (!digest.ok()) continue;
     const cache::BlobRef reference{"cubin", *digest};
-    if (std::find(made.references.begin(), made.references.end(), reference) == made.references.end()) {
+    if (std::find(made.references.begin(), made.references.end(), reference) ==
+        made.references.end()) {
       made.references.push_back(reference);
     }
   }

@@ -31,8 +31,8 @@ struct StoredKernel {
 
 struct StoredProgram {
   v1::Program program;
-  std::string bytes;   // its deterministic serialisation
-  std::string digest;  // of `bytes`
+  std::string bytes;                                       // its deterministic serialisation
+  std::string digest;                                      // of `bytes`
   std::vector<std::shared_ptr<const std::string>> cubins;  // the program's kernels, in order
   v1::stored::Ir ir;
 };
@@ -58,6 +58,7 @@ class Artifacts {
 };
 
 // The key of an action: the compiler's fields and the version of the NVRTC that turns them into code.
-cache::Key MakeKey(std::string_view kind, const KeyFields& fields, const std::string& nvrtc_version);
+cache::Key MakeKey(std::string_view kind, const KeyFields& fields,
+                   const std::string& nvrtc_version);
 
 }  // namespace hackc::server

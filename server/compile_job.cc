@@ -47,7 +47,8 @@ class Results {
 };
 
 double MillisecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
 }
 
 void AddTime(google::protobuf::RepeatedPtrField<v1::StageTime>* times, std::string stage,
@@ -178,8 +179,9 @@ absl::Status CompileJob::BuildKernels(const JobContext& context, PlanResult& pla
     const std::string& name = plan.kernels(same.front()).kernel().name();
     if (!item.built.ok()) {
       if (!failed) {
-        status = absl::Status(item.built.status().code(),
-                              absl::StrCat("kernel \"", name, "\": ", item.built.status().message()));
+        status =
+            absl::Status(item.built.status().code(),
+                         absl::StrCat("kernel \"", name, "\": ", item.built.status().message()));
       }
       failed = true;
       continue;

@@ -75,7 +75,8 @@ class FetchReactor : public grpc::ServerWriteReactor<v1::Blob> {
 
 // What a blocking call of the engine gives, as the answer of a unary call.
 template <typename Response>
-void Answer(grpc::ServerUnaryReactor* reactor, absl::StatusOr<Response> result, Response* response) {
+void Answer(grpc::ServerUnaryReactor* reactor, absl::StatusOr<Response> result,
+            Response* response) {
   if (result.ok()) *response = *std::move(result);
   reactor->Finish(ToGrpc(result.status()));
 }

@@ -127,7 +127,8 @@ void WriteTimes(const std::vector<StageTime>& times, RepeatedPtrField<v1::StageT
 }
 
 absl::Status BadEnum(const char* field, int value) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": ", value, " is not a value of this enum"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, ": ", value, " is not a value of this enum"));
 }
 
 absl::StatusOr<program::DimExpr> Read(const v1::DimExpr& message) {
@@ -313,8 +314,8 @@ absl::StatusOr<v1::worker::PlanCall> PlanCallFrom(const v1::ModelDescription& mo
   if (!v1::DType_IsValid(model.dtype())) return BadEnum("model.dtype", model.dtype());
   v1::worker::PlanCall call;
   // Fails on what JSON cannot say, such as NaN.
-  if (auto status = google::protobuf::util::MessageToJsonString(model.config(),
-                                                                call.mutable_config_json());
+  if (auto status =
+          google::protobuf::util::MessageToJsonString(model.config(), call.mutable_config_json());
       !status.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("model.config: cannot be written as JSON: ", status.message().ToString()));

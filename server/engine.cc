@@ -139,9 +139,9 @@ std::shared_ptr<EventStream> Engine::Impl::Submit(const v1::CompileRequest& requ
       refused = Stopping();
     } else if (streams_.size() >= options_.stream_limit) {
       ++metrics_.refused_full;
-      refused = absl::ResourceExhaustedError(
-          absl::StrCat(streams_.size(), " answers are open, limit ", options_.stream_limit,
-                       "; try again in 1 s"));
+      refused =
+          absl::ResourceExhaustedError(absl::StrCat(streams_.size(), " answers are open, limit ",
+                                                    options_.stream_limit, "; try again in 1 s"));
     }
     if (refused.ok()) {
       streams_.emplace(stream.get(), stream);
@@ -165,10 +165,9 @@ absl::StatusOr<v1::worker::PlanCall> Engine::Impl::MakeCall(const v1::ModelDescr
                          PlanCallFrom(model, target, options_.default_arch));
   const auto& archs = toolchain_.archs();
   if (std::find(archs.begin(), archs.end(), call.arch()) == archs.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("target.arch: expected one of ",
-                                                   absl::StrJoin(archs, ", "), " (NVRTC ",
-                                                   toolchain_.nvrtc_version(), "), got \"",
-                                                   call.arch(), "\""));
+    return absl::InvalidArgumentError(
+        absl::StrCat("target.arch: expected one of ", absl::StrJoin(archs, ", "), " (NVRTC ",
+                     toolchain_.nvrtc_version(), "), got \"", call.arch(), "\""));
   }
   return call;
 }
@@ -310,7 +309,8 @@ bool Engine::Impl::Idle() const {
     if (!running_.empty() || !streams_.empty()) return false;
   }
   return jobs_queue_->waiting() + jobs_queue_->running() + front_queue_->waiting() +
-             front_queue_->running() == 0;
+             front_queue_->running() ==
+         0;
 }
 
 void Engine::Impl::CancelAll() {
@@ -334,8 +334,9 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(EngineOptions options,
   v1::worker::Request describe;
   describe.mutable_describe();
   HACKC_ASSIGN_OR_RETURN(v1::worker::Reply reply, pool->Run({.request = std::move(describe)}));
-  return std::unique_ptr<Engine>(new Engine(std::make_shared<Impl>(
-      std::move(options), std::move(store), std::move(backend), std::move(pool), reply.toolchain())));
+  return std::unique_ptr<Engine>(
+      new Engine(std::make_shared<Impl>(std::move(options), std::move(store), std::move(backend),
+                                        std::move(pool), reply.toolchain())));
 }
 
 Engine::~Engine() { impl_->Shutdown(); }

@@ -151,14 +151,17 @@ std::optional<v1::CompileEvent> LogStream::Next() {
   if (event.has_kernel()) {
     if (options_.with_cubins && entry->cubin) event.mutable_kernel()->set_cubin(*entry->cubin);
     if (options_.with_ir && entry->ir) {
-      event.mutable_kernel()->mutable_ir()->insert(entry->ir->texts().begin(), entry->ir->texts().end());
+      event.mutable_kernel()->mutable_ir()->insert(entry->ir->texts().begin(),
+                                                   entry->ir->texts().end());
     }
   } else if (event.has_report()) {
     // How long this caller waited, which for one who joined late is less than the build took.
-    const std::chrono::duration<double, std::milli> waited = std::chrono::steady_clock::now() - start_;
+    const std::chrono::duration<double, std::milli> waited =
+        std::chrono::steady_clock::now() - start_;
     event.mutable_report()->set_compile_ms(waited.count());
     if (options_.with_ir && entry->ir) {
-      event.mutable_report()->mutable_ir()->insert(entry->ir->texts().begin(), entry->ir->texts().end());
+      event.mutable_report()->mutable_ir()->insert(entry->ir->texts().begin(),
+                                                   entry->ir->texts().end());
     }
   }
   return event;

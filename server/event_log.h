@@ -31,8 +31,8 @@ namespace hackc::server {
 
 struct LogEntry {
   v1::CompileEvent event;
-  std::shared_ptr<const std::string> cubin;          // for KernelReady
-  std::shared_ptr<const v1::stored::Texts> ir;       // for KernelReady and Report
+  std::shared_ptr<const std::string> cubin;     // for KernelReady
+  std::shared_ptr<const v1::stored::Texts> ir;  // for KernelReady and Report
 };
 
 class EventLog {

@@ -13,8 +13,8 @@ namespace hackc::server {
 namespace {
 
 constexpr std::array<std::string_view, 4> kKernelLevels = {"loop", "tile", "kernel", "cuda"};
-constexpr std::array<std::string_view, 8> kLevels = {"graph", "tensor", "loop", "tile",
-                                                     "kernel", "cuda",  "all",  ""};
+constexpr std::array<std::string_view, 8> kLevels = {"graph",  "tensor", "loop", "tile",
+                                                     "kernel", "cuda",   "all",  ""};
 
 void Add(v1::ExplainResponse& response, std::string kernel, std::string_view level,
          const std::string& text) {

@@ -14,6 +14,7 @@ namespace hackc::server {
 absl::Status CheckLevel(const std::string& level);
 
 absl::StatusOr<v1::ExplainResponse> SelectTexts(const v1::worker::PlanResult& plan,
-                                                const std::string& kernel, const std::string& level);
+                                                const std::string& kernel,
+                                                const std::string& level);
 
 }  // namespace hackc::server

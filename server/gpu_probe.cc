@@ -71,8 +71,8 @@ absl::StatusOr<GpuInfo> ProbeGpu(int index) {
   }
   if (child == 0) {
     const std::string answer = Ask(index);
-    const bool written = write(ends[1], answer.data(), answer.size()) ==
-                         static_cast<ssize_t>(answer.size());
+    const bool written =
+        write(ends[1], answer.data(), answer.size()) == static_cast<ssize_t>(answer.size());
     _exit(written ? 0 : 1);
   }
   close(ends[1]);

@@ -33,10 +33,9 @@ void KernelBuilder::Build(const cache::Key& key, const v1::worker::KernelSource&
 }
 
 void KernelBuilder::Start(const std::shared_ptr<Flight>& flight) {
-  pool_.Submit({.request = flight->request, .cancelled = [this, flight] { return AllCancelled(*flight); }},
-               [this, flight](absl::StatusOr<v1::worker::Reply> reply) {
-                 Land(flight, std::move(reply));
-               });
+  pool_.Submit(
+      {.request = flight->request, .cancelled = [this, flight] { return AllCancelled(*flight); }},
+      [this, flight](absl::StatusOr<v1::worker::Reply> reply) { Land(flight, std::move(reply)); });
 }
 
 bool KernelBuilder::AllCancelled(const Flight& flight) {

@@ -18,8 +18,8 @@ class JsonMessage : public spdlog::custom_flag_formatter {
   void format(const spdlog::details::log_msg& message, const std::tm&,
               spdlog::memory_buf_t& out) override {
     const std::string text(message.payload.data(), message.payload.size());
-    const std::string json = nlohmann::json(text).dump(-1, ' ', false,
-                                                       nlohmann::json::error_handler_t::replace);
+    const std::string json =
+        nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     out.append(json.data(), json.data() + json.size());
   }
   std::unique_ptr<custom_flag_formatter> clone() const override {

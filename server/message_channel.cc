@@ -26,8 +26,8 @@ absl::Status Wait(int fd, short events, Deadline deadline) {
   while (true) {
     int timeout = -1;
     if (deadline != kNoDeadline) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-          deadline - std::chrono::steady_clock::now());
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       if (left.count() <= 0) return absl::DeadlineExceededError("time limit exceeded");
       timeout = static_cast<int>(std::min<int64_t>(left.count(), 60'000));
     }
@@ -75,7 +75,8 @@ absl::Status ReceiveBytes(int fd, char* data, size_t size, Deadline deadline) {
 absl::Status SendMessage(int fd, const google::protobuf::MessageLite& message, Deadline deadline) {
   const size_t size = message.ByteSizeLong();
   if (size > kMaxMessageBytes) {
-    return absl::DataLossError(absl::StrCat("message of ", size, " bytes, limit ", kMaxMessageBytes));
+    return absl::DataLossError(
+        absl::StrCat("message of ", size, " bytes, limit ", kMaxMessageBytes));
   }
   std::string bytes;
   bytes.reserve(size + 4);
@@ -90,7 +91,8 @@ absl::Status ReceiveMessage(int fd, google::protobuf::MessageLite* message, Dead
   size_t size = 0;
   for (int i = 0; i < 4; ++i) size |= size_t{static_cast<uint8_t>(prefix[i])} << (8 * i);
   if (size > kMaxMessageBytes) {
-    return absl::DataLossError(absl::StrCat("message of ", size, " bytes, limit ", kMaxMessageBytes));
+    return absl::DataLossError(
+        absl::StrCat("message of ", size, " bytes, limit ", kMaxMessageBytes));
   }
   std::string bytes(size, '\0');
   HACKC_RETURN_IF_ERROR(ReceiveBytes(fd, bytes.data(), size, deadline));

@@ -10,16 +10,16 @@ namespace hackc::server {
 struct Metrics {
   std::atomic<uint64_t> requests{0};
   std::atomic<uint64_t> program_hits{0};
-  std::atomic<uint64_t> program_joins{0};      // requests that joined a running build
+  std::atomic<uint64_t> program_joins{0};  // requests that joined a running build
   std::atomic<uint64_t> programs_planned{0};
   std::atomic<uint64_t> kernel_hits{0};
   std::atomic<uint64_t> kernel_misses{0};
   std::atomic<uint64_t> kernels_compiled{0};
   std::atomic<uint64_t> jobs_cancelled{0};
   std::atomic<uint64_t> store_failures{0};
-  std::atomic<uint64_t> workers_lost{0};       // crashed, hung or sent garbage
+  std::atomic<uint64_t> workers_lost{0};  // crashed, hung or sent garbage
   std::atomic<uint64_t> refused_full{0};
-  std::atomic<int64_t> open_streams{0};        // now
+  std::atomic<int64_t> open_streams{0};  // now
 };
 
 }  // namespace hackc::server

@@ -57,9 +57,7 @@ void KeepHeapSmall() {
 }
 
 // gRPC tells on stderr what the status of a call or of the start tells too.
-void QuietGrpc(gpr_log_func_args* args) {
-  Log().debug("grpc: {}", args->message);
-}
+void QuietGrpc(gpr_log_func_args* args) { Log().debug("grpc: {}", args->message); }
 
 absl::StatusOr<std::shared_ptr<cache::Store>> OpenStore(const ServerOptions& options) {
   absl::Status status = absl::FailedPreconditionError("no home directory");
@@ -70,7 +68,8 @@ absl::StatusOr<std::shared_ptr<cache::Store>> OpenStore(const ServerOptions& opt
     status = store.status();
   }
   if (options.cache_dir_given) return status;
-  Log().warn("no cache directory, nothing is kept after the server stops: {}", std::string(status.message()));
+  Log().warn("no cache directory, nothing is kept after the server stops: {}",
+             std::string(status.message()));
   return std::make_shared<cache::MemoryStore>();
 }
 
@@ -116,10 +115,11 @@ void Stop(Engine& engine, grpc::Server& server, const sigset_t& signals, double 
   Log().info("stopping: new work is refused, work under way has {} s", grace_seconds);
   server.GetHealthCheckService()->SetServingStatus(false);
   engine.StopAccepting();
-  const auto deadline = std::chrono::steady_clock::now() +
-                        milliseconds(static_cast<int64_t>(grace_seconds * 1000));
+  const auto deadline =
+      std::chrono::steady_clock::now() + milliseconds(static_cast<int64_t>(grace_seconds * 1000));
   bool idle = false;
-  while (!(idle = engine.WaitIdle(milliseconds(0))) && std::chrono::steady_clock::now() < deadline) {
+  while (!(idle = engine.WaitIdle(milliseconds(0))) &&
+         std::chrono::steady_clock::now() < deadline) {
     if (WaitForStopSignal(signals, milliseconds(20))) break;  // asked twice: at once
   }
   if (!idle) Log().warn("cancelling work under way");
@@ -150,15 +150,16 @@ absl::Status Serve(const ServerOptions& options, std::shared_ptr<CompilerBackend
   builder.RegisterService(&service);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || (port == 0 && !options.listen.starts_with("unix:"))) {
-    return absl::UnavailableError(absl::StrCat(
-        "cannot listen on ", options.listen, ": the address is in use, or not one of this machine"));
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", options.listen,
+                     ": the address is in use, or not one of this machine"));
   }
   if (!options.port_file.empty()) HACKC_RETURN_IF_ERROR(WritePortFile(options.port_file, port));
   const v1::StatusResponse status = engine->Status();
-  Log().info("hackc-server {} listens on {} (port {}), target {}, GPU {}, NVRTC {}, {} workers, cache {}",
-             status.version(), options.listen, port, status.arch(),
-             gpu.name.empty() ? "none" : gpu.name, status.nvrtc_version(), status.workers(),
-             options.cache_dir);
+  Log().info(
+      "hackc-server {} listens on {} (port {}), target {}, GPU {}, NVRTC {}, {} workers, cache {}",
+      status.version(), options.listen, port, status.arch(), gpu.name.empty() ? "none" : gpu.name,
+      status.nvrtc_version(), status.workers(), options.cache_dir);
   while (!WaitForStopSignal(signals, std::chrono::hours(1))) {
   }
   Stop(*engine, *server, signals, options.grace_seconds);

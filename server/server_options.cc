@@ -25,8 +25,9 @@ std::optional<int> ParseOptions(int argc, char** argv, ServerOptions& options) {
   app.add_option("--arch", options.arch, "Target of requests that name none, such as sm_90a");
   app.add_option("--workers", options.workers, "Compile worker processes; 0: one for each core")
       ->check(CLI::Range(0, 1024));
-  CLI::Option* cache_dir = app.add_option("--cache-dir", options.cache_dir, "Where the store is kept")
-                               ->capture_default_str();
+  CLI::Option* cache_dir =
+      app.add_option("--cache-dir", options.cache_dir, "Where the store is kept")
+          ->capture_default_str();
   app.add_option("--cache-bytes", options.cache_bytes, "Size limit of the store")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
@@ -44,7 +45,8 @@ std::optional<int> ParseOptions(int argc, char** argv, ServerOptions& options) {
     if (gpu != "none") {
       int index = 0;
       if (!absl::SimpleAtoi(gpu, &index) || index < 0) {
-        throw CLI::ValidationError("--gpu", "expected a device number or none, got \"" + gpu + "\"");
+        throw CLI::ValidationError("--gpu",
+                                   "expected a device number or none, got \"" + gpu + "\"");
       }
       options.gpu = index;
     }

@@ -34,7 +34,8 @@ v1::worker::Reply HandleCall(CompilerBackend& backend, const v1::worker::Request
 // A call in this process can be neither limited nor interrupted.
 class InProcessWorker : public Worker {
  public:
-  explicit InProcessWorker(std::shared_ptr<CompilerBackend> backend) : backend_(std::move(backend)) {}
+  explicit InProcessWorker(std::shared_ptr<CompilerBackend> backend)
+      : backend_(std::move(backend)) {}
   absl::StatusOr<v1::worker::Reply> Call(const v1::worker::Request& request,
                                          std::chrono::milliseconds) override {
     return HandleCall(*backend_, request);

@@ -53,9 +53,8 @@ void WorkerPool::Submit(Call call, Done done) {
 absl::StatusOr<Reply> WorkerPool::Run(Call call) {
   std::promise<absl::StatusOr<Reply>> promise;
   std::future<absl::StatusOr<Reply>> future = promise.get_future();
-  Submit(std::move(call), [&promise](absl::StatusOr<Reply> reply) {
-    promise.set_value(std::move(reply));
-  });
+  Submit(std::move(call),
+         [&promise](absl::StatusOr<Reply> reply) { promise.set_value(std::move(reply)); });
   return future.get();
 }
 
@@ -111,8 +110,8 @@ absl::StatusOr<Reply> WorkerPool::Try(Worker& worker, const Request& request) {
     }
     ++lost_;
   }
-  return absl::InternalError(absl::StrCat(Describe(request), ": the worker was lost, twice: ",
-                                          reply.status().message()));
+  return absl::InternalError(
+      absl::StrCat(Describe(request), ": the worker was lost, twice: ", reply.status().message()));
 }
 
 }  // namespace hackc::server

@@ -42,8 +42,8 @@ WorkerProcess::~WorkerProcess() { End(); }
 
 absl::Status WorkerProcess::Start() {
   if (losses_in_a_row_ > 0) {
-    const std::chrono::milliseconds pause =
-        std::min(options_.longest_pause, options_.first_pause * (1 << std::min(losses_in_a_row_ - 1, 10)));
+    const std::chrono::milliseconds pause = std::min(
+        options_.longest_pause, options_.first_pause * (1 << std::min(losses_in_a_row_ - 1, 10)));
     std::unique_lock lock(mutex_);
     interrupt_.wait_for(lock, pause, [this] { return interrupted_; });
   }
@@ -79,7 +79,8 @@ absl::Status WorkerProcess::Start() {
   close(ends[1]);
   if (error != 0) {
     close(ends[0]);
-    return absl::UnavailableError(absl::StrCat("cannot start ", argv[0], ": ", std::strerror(error)));
+    return absl::UnavailableError(
+        absl::StrCat("cannot start ", argv[0], ": ", std::strerror(error)));
   }
   fd_ = ends[0];
   calls_ = 0;

@@ -45,11 +45,11 @@ class WorkerProcess : public Worker {
 
   const WorkerProcessOptions options_;
   int fd_ = -1;
-  int calls_ = 0;          // answered by this process
+  int calls_ = 0;  // answered by this process
   int losses_in_a_row_ = 0;
   std::mutex mutex_;
   std::condition_variable interrupt_;
-  pid_t pid_ = -1;         // under mutex_, so that Interrupt never hits a reused pid
+  pid_t pid_ = -1;  // under mutex_, so that Interrupt never hits a reused pid
   bool interrupted_ = false;
 };
 

@@ -191,8 +191,7 @@ TEST(Convert, RequestBecomesACallWithoutItsName) {
 
 TEST(Convert, RequestErrorsNameTheField) {
   const auto message = [](const v1::CompileRequest& request) {
-    return std::string(
-        PlanCallFrom(request.model(), request.target(), "sm_80").status().message());
+    return std::string(PlanCallFrom(request.model(), request.target(), "sm_80").status().message());
   };
   EXPECT_THAT(message(v1::CompileRequest()), HasSubstr("model.config: expected"));
   v1::CompileRequest bad_dtype = FakeRequest("{}");

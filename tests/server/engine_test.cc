@@ -98,8 +98,8 @@ TEST_F(EngineTest, CompilesOnceThenAnswersFromTheStoreWithoutAPass) {
   EXPECT_EQ(warm.report->hits(), 3u);
   EXPECT_EQ(warm.program->bytes(), cold.program->bytes());
   EXPECT_THAT(warm.kernels, SizeIs(3));
-  EXPECT_THAT(warm.kernels, Contains(::testing::Property(&v1::KernelReady::cubin,
-                                                         cold.kernels[0].cubin())));
+  EXPECT_THAT(warm.kernels,
+              Contains(::testing::Property(&v1::KernelReady::cubin, cold.kernels[0].cubin())));
 }
 
 TEST_F(EngineTest, ProgramKnowsItsCompiledKernels) {
@@ -274,7 +274,8 @@ TEST_F(EngineTest, OpenAnswersAreLimited) {
 TEST_F(EngineTest, BadRequestsNameTheField) {
   Start();
   const Answer invalid = Ask(json{{"invalid", "rope_scaling.type"}});
-  EXPECT_EQ(invalid.status, absl::InvalidArgumentError("model.config.rope_scaling.type: not supported"));
+  EXPECT_EQ(invalid.status,
+            absl::InvalidArgumentError("model.config.rope_scaling.type: not supported"));
   v1::CompileRequest arch = FakeRequest("{}");
   arch.mutable_target()->set_arch("sm_35");
   EXPECT_EQ(Ask(arch).status,

@@ -97,7 +97,8 @@ absl::StatusOr<Plan> FakeCompiler::PlanProgram(const CompileRequest& request) {
     source.kernel.block = {128, 1, 1};
     // The text is the config, from which CompileKernel learns how to behave.
     source.cuda = config.dump();
-    source.key_fields = {{"cuda", absl::StrCat(i, config.value("salt", ""))}, {"arch", request.arch}};
+    source.key_fields = {{"cuda", absl::StrCat(i, config.value("salt", ""))},
+                         {"arch", request.arch}};
     source.ir = {{"loop", absl::StrCat("loop of k", i)}, {"tile", "tile"}};
     plan.program.kernels.push_back(source.kernel);
     plan.kernels.push_back(std::move(source));

@@ -17,10 +17,12 @@ TEST(JobQueue, RunsInOrderOfArrival) {
   std::promise<void> done;
   JobQueue queue("test", 1, 10);
   for (int i = 0; i < 4; ++i) {
-    ASSERT_TRUE(queue.Push([&, i] {
-      order.push_back(i);
-      if (i == 3) done.set_value();
-    }).ok());
+    ASSERT_TRUE(queue
+                    .Push([&, i] {
+                      order.push_back(i);
+                      if (i == 3) done.set_value();
+                    })
+                    .ok());
   }
   done.get_future().wait();
   EXPECT_THAT(order, ElementsAre(0, 1, 2, 3));
@@ -30,7 +32,12 @@ TEST(JobQueue, FullQueueSaysWhenToComeBack) {
   std::promise<void> started, release;
   std::shared_future<void> released = release.get_future().share();
   JobQueue queue("compile", 1, 1);
-  ASSERT_TRUE(queue.Push([&] { started.set_value(); released.wait(); }).ok());
+  ASSERT_TRUE(queue
+                  .Push([&] {
+                    started.set_value();
+                    released.wait();
+                  })
+                  .ok());
   started.get_future().wait();
   ASSERT_TRUE(queue.Push([] {}).ok());
   const absl::Status full = queue.Push([] {}).status();
@@ -46,7 +53,10 @@ TEST(JobQueue, RemovedJobsNeverRunAndFreeTheirPlace) {
   bool ran = false;
   std::promise<void> last;
   JobQueue queue("compile", 1, 1);
-  absl::StatusOr<uint64_t> first = queue.Push([&] { started.set_value(); released.wait(); });
+  absl::StatusOr<uint64_t> first = queue.Push([&] {
+    started.set_value();
+    released.wait();
+  });
   started.get_future().wait();
   absl::StatusOr<uint64_t> second = queue.Push([&] { ran = true; });
   ASSERT_TRUE(second.ok());

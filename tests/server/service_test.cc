@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sqlite3.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <sqlite3.h>
 
 #include <algorithm>
 #include <chrono>
@@ -57,7 +57,8 @@ class ServerProcess {
     argv.push_back(nullptr);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 2, log_.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
+    posix_spawn_file_actions_addopen(&actions, 2, log_.c_str(), O_CREAT | O_WRONLY | O_APPEND,
+                                     0600);
     if (posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ) != 0) pid_ = -1;
     posix_spawn_file_actions_destroy(&actions);
   }
@@ -103,8 +104,8 @@ class ServerProcess {
 class ServiceTest : public ::testing::Test {
  protected:
   void Start(std::vector<std::string> more = {}) {
-    std::vector<std::string> options = {"--listen", "127.0.0.1:0", "--cache-dir", dir_.File("cache"),
-                                        "--workers", "2"};
+    std::vector<std::string> options = {"--listen",         "127.0.0.1:0", "--cache-dir",
+                                        dir_.File("cache"), "--workers",   "2"};
     options.insert(options.end(), more.begin(), more.end());
     server_.emplace(dir_, options);
     address_ = server_->AwaitAddress();
@@ -125,8 +126,8 @@ class ServiceTest : public ::testing::Test {
     v1::CompileEvent event;
     while (reader->Read(&event)) answer.Add(event);
     const grpc::Status status = reader->Finish();
-    answer.status = absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                                 status.error_message());
+    answer.status =
+        absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
     return answer;
   }
   Answer Ask(const json& config) { return Ask(*stub_, FakeRequest(config.dump())); }
@@ -220,7 +221,8 @@ TEST_F(ServiceTest, SixtyFourClientsOneBuild) {
   config["plan_file"] = dir_.File("plans");
   std::vector<std::future<Answer>> answers;
   for (int i = 0; i < 64; ++i) {
-    answers.push_back(std::async(std::launch::async, [&] { return Ask(*Connect(), FakeRequest(config.dump())); }));
+    answers.push_back(std::async(std::launch::async,
+                                 [&] { return Ask(*Connect(), FakeRequest(config.dump())); }));
   }
   std::set<std::string> bytes;
   for (std::future<Answer>& future : answers) {
@@ -335,9 +337,10 @@ TEST_F(ServiceTest, DamagedBlobsAreBuiltAgain) {
   int damaged = 0;
   for (const auto& file : std::filesystem::directory_iterator(dir_.File("cache"))) {
     sqlite3* database = nullptr;
-    if (sqlite3_open_v2(file.path().c_str(), &database, SQLITE_OPEN_READWRITE, nullptr) == SQLITE_OK &&
-        sqlite3_exec(database, "UPDATE blob SET bytes = substr(bytes, 1, length(bytes) / 2)", nullptr,
-                     nullptr, nullptr) == SQLITE_OK) {
+    if (sqlite3_open_v2(file.path().c_str(), &database, SQLITE_OPEN_READWRITE, nullptr) ==
+            SQLITE_OK &&
+        sqlite3_exec(database, "UPDATE blob SET bytes = substr(bytes, 1, length(bytes) / 2)",
+                     nullptr, nullptr, nullptr) == SQLITE_OK) {
       damaged += sqlite3_changes(database);
     }
     sqlite3_close(database);
@@ -371,7 +374,8 @@ TEST_F(ServiceTest, SigtermDrainsThenExitsWithZero) {
   int lines = 0;
   for (std::string line; std::getline(log, line); ++lines) {
     const json entry = json::parse(line, nullptr, false);
-    EXPECT_TRUE(entry.contains("time") && entry.contains("level") && entry.contains("message")) << line;
+    EXPECT_TRUE(entry.contains("time") && entry.contains("level") && entry.contains("message"))
+        << line;
   }
   EXPECT_GE(lines, 3);
 }

@@ -70,7 +70,8 @@ TEST(WorkerProcess, ACrashNamesTheSignalAndTheNextCallWorks) {
 TEST(WorkerProcess, AHangEndsAtTheLimit) {
   WorkerProcess worker(Options());
   ASSERT_TRUE(worker.Call(KernelRequest("{}"), seconds(60)).ok());
-  const absl::StatusOr<Reply> hung = worker.Call(KernelRequest(Behaving("hang")), milliseconds(200));
+  const absl::StatusOr<Reply> hung =
+      worker.Call(KernelRequest(Behaving("hang")), milliseconds(200));
   EXPECT_THAT(std::string(hung.status().message()), HasSubstr("no answer within 0.2 s"));
   EXPECT_TRUE(worker.Call(KernelRequest("{}"), seconds(60)).ok());
 }
@@ -116,14 +117,14 @@ TEST(WorkerProcess, DiesWithItsServer) {
   ASSERT_GE(parent, 0);
   if (parent == 0) {
     WorkerProcess worker(Options());
-    const std::string config = nlohmann::json{
-        {"behave", {{"k0", "hang"}}}, {"count_file", dir.File("started")}}.dump();
+    const std::string config =
+        nlohmann::json{{"behave", {{"k0", "hang"}}}, {"count_file", dir.File("started")}}.dump();
     (void)worker.Call(KernelRequest(config), seconds(60));
     _exit(0);
   }
   while (CountLines(dir.File("started")) == 0) std::this_thread::sleep_for(milliseconds(10));
-  const std::string children = "/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) +
-                               "/children";
+  const std::string children =
+      "/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children";
   pid_t worker = 0;
   std::ifstream(children) >> worker;
   ASSERT_GT(worker, 0);
@@ -183,8 +184,8 @@ TEST(WorkerPool, StopEndsWaitingAndRunningCalls) {
   TempDir dir;
   WorkerPool pool(1, ProcessFactory());
   std::promise<absl::Status> first, second;
-  const std::string config = nlohmann::json{
-      {"behave", {{"k0", "hang"}}}, {"count_file", dir.File("started")}}.dump();
+  const std::string config =
+      nlohmann::json{{"behave", {{"k0", "hang"}}}, {"count_file", dir.File("started")}}.dump();
   pool.Submit({.request = KernelRequest(config)},
               [&](absl::StatusOr<Reply> reply) { first.set_value(reply.status()); });
   pool.Submit({.request = KernelRequest("{}")},
