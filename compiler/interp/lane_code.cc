@@ -79,20 +79,24 @@ std::shared_ptr<LaneExpr> LaneCode::Expression(const ir::Expr& e) {
 
 LaneCode::Address LaneCode::AddressOf(const std::string& memory,
                                       const std::vector<ir::Expr>& indices) {
-  Address address{&names_.Memory(state_, memory), {}};
+  if (indices.size() > kMaxRank) Fail("more than ", kMaxRank, " indices");
+  Address address{
+      &names_.Memory(state_, memory), {}, std::make_shared<std::vector<int64_t>>(state_.lanes)};
   for (const ir::Expr& index : indices) address.indices.push_back(Expression(index));
   return address;
 }
 
-std::vector<int64_t> LaneCode::Offsets(const Address& address, const Active& active, int width) {
-  std::vector<Values> values;
-  for (const auto& index : address.indices) values.push_back(index->Eval(state_, active));
-  std::vector<int64_t> offsets(state_.lanes), indices(values.size());
+const std::vector<int64_t>& LaneCode::Offsets(const Address& address, const Active& active,
+                                              int width) {
+  const size_t rank = address.indices.size();
+  Values values[kMaxRank];
+  int64_t indices[kMaxRank];
+  for (size_t i = 0; i < rank; ++i) values[i] = address.indices[i]->Eval(state_, active);
   for (int lane : active) {
-    for (size_t i = 0; i < values.size(); ++i) indices[i] = values[i][lane].i;
-    offsets[lane] = address.memory->Offset(indices.data(), indices.size(), width);
+    for (size_t i = 0; i < rank; ++i) indices[i] = values[i][lane].i;
+    (*address.offsets)[lane] = address.memory->Offset(indices, rank, width);
   }
-  return offsets;
+  return *address.offsets;
 }
 
 LaneCode::Runner LaneCode::CompileOne(const ir::For& n) {
@@ -101,7 +105,15 @@ LaneCode::Runner LaneCode::CompileOne(const ir::For& n) {
   auto body = std::make_shared<LaneBlock>(Compile(n.body));
   return [this, extent, slot, body](const Active& active) {
     Values extents = extent->Eval(state_, active);
-    std::vector<int64_t> trips(state_.lanes);  // the body may evaluate the extent's nodes again
+    if (extent->uniform()) {
+      const int64_t count = extents[0].i;
+      for (int64_t i = 0; i < count; ++i) {
+        state_.slots[slot][0].i = i;
+        Run(*body, active);
+      }
+      return;
+    }
+    std::vector<int64_t> trips(state_.lanes);
     int64_t longest = 0;
     bool same = true;
     for (int lane : active) {
@@ -171,23 +183,25 @@ LaneCode::Runner LaneCode::CompileOne(const ir::Accumulate& n) {
     Fail("monoid ", ir::Name(acc->monoid), " takes ", ir::OperandCount(acc->monoid),
          " operands, got ", n.operands.size());
   }
+  if (n.indices.size() > kMaxRank) Fail("more than ", kMaxRank, " indices");
   std::vector<std::shared_ptr<LaneExpr>> indices, operands;
   for (const ir::Expr& e : n.indices) indices.push_back(Expression(e));
   for (const ir::Expr& e : n.operands) operands.push_back(Expression(e));
   auto guard = Expression(n.guard);
   return [this, acc, indices, operands, guard](const Active& all) {
-    const Active active = Filter(guard.get(), state_, all);
+    Active storage;
+    const Active& active = Filter(guard.get(), state_, all, storage);
     if (active.empty()) return;
-    std::vector<Values> at, values;
-    for (const auto& e : indices) at.push_back(e->Eval(state_, active));
-    for (const auto& e : operands) values.push_back(e->Eval(state_, active));
-    std::vector<int64_t> index(at.size());
+    Values at[kMaxRank], values[2];
+    for (size_t i = 0; i < indices.size(); ++i) at[i] = indices[i]->Eval(state_, active);
+    for (size_t i = 0; i < operands.size(); ++i) values[i] = operands[i]->Eval(state_, active);
+    int64_t index[kMaxRank];
     double lifted[2] = {};
     for (int lane : active) {
-      for (size_t i = 0; i < at.size(); ++i) index[i] = at[i][lane].i;
-      for (size_t i = 0; i < values.size(); ++i) lifted[i] = values[i][lane].f;
+      for (size_t i = 0; i < indices.size(); ++i) index[i] = at[i][lane].i;
+      for (size_t i = 0; i < operands.size(); ++i) lifted[i] = values[i][lane].f;
       Combine(acc->monoid, state_.arithmetic, lifted,
-              acc->State(lane, acc->Offset(index.data(), index.size())));
+              acc->State(lane, acc->Offset(index, indices.size())));
     }
   };
 }
@@ -195,19 +209,21 @@ LaneCode::Runner LaneCode::CompileOne(const ir::Accumulate& n) {
 // A state overwritten with a value, as if only that had been combined into it.
 LaneCode::Runner LaneCode::StoreState(const ir::Store& n, LaneAccumulator* acc) {
   if (acc->components != 1) Fail("a state of ", acc->components, " components is overwritten");
+  if (n.indices.size() > kMaxRank) Fail("more than ", kMaxRank, " indices");
   std::vector<std::shared_ptr<LaneExpr>> indices;
   for (const ir::Expr& e : n.indices) indices.push_back(Expression(e));
   auto value = Expression(n.value), guard = Expression(n.guard);
   return [this, acc, indices, value, guard](const Active& all) {
-    const Active active = Filter(guard.get(), state_, all);
+    Active storage;
+    const Active& active = Filter(guard.get(), state_, all, storage);
     if (active.empty()) return;
     Values values = value->Eval(state_, active);
-    std::vector<Values> at;
-    for (const auto& e : indices) at.push_back(e->Eval(state_, active));
-    std::vector<int64_t> index(at.size());
+    Values at[kMaxRank];
+    for (size_t i = 0; i < indices.size(); ++i) at[i] = indices[i]->Eval(state_, active);
+    int64_t index[kMaxRank];
     for (int lane : active) {
-      for (size_t i = 0; i < at.size(); ++i) index[i] = at[i][lane].i;
-      *acc->State(lane, acc->Offset(index.data(), index.size())) = values[lane].f;
+      for (size_t i = 0; i < indices.size(); ++i) index[i] = at[i][lane].i;
+      *acc->State(lane, acc->Offset(index, indices.size())) = values[lane].f;
     }
   };
 }
@@ -222,10 +238,11 @@ LaneCode::Runner LaneCode::CompileOne(const ir::Store& n) {
   if (value->is_float() != target.memory->is_float())
     Fail("value ", ir::Name(n.value->dtype), " does not fit the buffer");
   return [this, target, value, guard](const Active& all) {
-    const Active active = Filter(guard.get(), state_, all);
+    Active storage;
+    const Active& active = Filter(guard.get(), state_, all, storage);
     if (active.empty()) return;
     Values values = value->Eval(state_, active);
-    const std::vector<int64_t> offsets = Offsets(target, active, 1);
+    const std::vector<int64_t>& offsets = Offsets(target, active, 1);
     for (int lane : active) {
       Cell cell = values[lane];
       if (target.memory->is_float())
@@ -259,7 +276,8 @@ LaneCode::Runner LaneCode::CompileOne(const ir::If& n) {
   auto condition = Expression(n.condition);
   auto body = std::make_shared<LaneBlock>(Compile(n.then));
   return [this, condition, body](const Active& all) {
-    const Active active = Filter(condition.get(), state_, all);
+    Active storage;
+    const Active& active = Filter(condition.get(), state_, all, storage);
     if (!active.empty()) Run(*body, active);
   };
 }
@@ -269,9 +287,10 @@ LaneCode::Runner LaneCode::CompileOne(const ir::VectorLoad& n) {
   auto guard = Expression(n.guard);
   if (target.memory->dtype() != source.memory->dtype()) Fail("source and target differ in dtype");
   return [this, target, source, guard, width = n.width](const Active& active) {
-    const std::vector<int64_t> to = Offsets(target, active, width);
-    const Active on = Filter(guard.get(), state_, active);
-    const std::vector<int64_t> from = Offsets(source, on, width);
+    const std::vector<int64_t>& to = Offsets(target, active, width);
+    Active storage;
+    const Active& on = Filter(guard.get(), state_, active, storage);
+    const std::vector<int64_t>& from = Offsets(source, on, width);
     std::vector<uint8_t> reads(state_.lanes);
     for (int lane : on) {
       source.memory->CheckAligned(from[lane], int64_t{width} * ir::SizeOf(source.memory->dtype()));
@@ -292,10 +311,11 @@ LaneCode::Runner LaneCode::CompileOne(const ir::VectorStore& n) {
   auto guard = Expression(n.guard);
   if (target.memory->dtype() != source.memory->dtype()) Fail("source and target differ in dtype");
   return [this, target, source, guard, width = n.width](const Active& all) {
-    const Active active = Filter(guard.get(), state_, all);
+    Active storage;
+    const Active& active = Filter(guard.get(), state_, all, storage);
     if (active.empty()) return;
-    const std::vector<int64_t> to = Offsets(target, active, width),
-                               from = Offsets(source, active, width);
+    const std::vector<int64_t>&to = Offsets(target, active, width),
+          &from = Offsets(source, active, width);
     for (int lane : active) {
       target.memory->CheckAligned(to[lane], int64_t{width} * ir::SizeOf(target.memory->dtype()));
       for (int i = 0; i < width; ++i) {
@@ -324,9 +344,10 @@ LaneCode::Runner LaneCode::CompileOne(const ir::AsyncCopy& n) {
   if (n.bytes % size != 0) Fail(n.bytes, " bytes of ", size, "-byte elements");
   return
       [this, target, source, guard, bytes = n.bytes, width = n.bytes / size](const Active& active) {
-        const std::vector<int64_t> to = Offsets(target, active, width);
-        const Active on = Filter(guard.get(), state_, active);
-        const std::vector<int64_t> from = Offsets(source, on, width);
+        const std::vector<int64_t>& to = Offsets(target, active, width);
+        Active storage;
+        const Active& on = Filter(guard.get(), state_, active, storage);
+        const std::vector<int64_t>& from = Offsets(source, on, width);
         std::vector<uint8_t> reads(state_.lanes);
         for (int lane : on) {
           source.memory->CheckAligned(from[lane], bytes);
@@ -380,8 +401,8 @@ LaneCode::Runner LaneCode::CompileOne(const ir::LoadMatrix& n) {
     for (int lane : active) {
       if (lane % 32 < 8 * n.count) addressing.push_back(lane);
     }
-    const std::vector<int64_t> rows = Offsets(source, addressing, 8);
-    const std::vector<int64_t> to = Offsets(target, active, 2 * n.count);
+    const std::vector<int64_t>& rows = Offsets(source, addressing, 8);
+    const std::vector<int64_t>& to = Offsets(target, active, 2 * n.count);
     for (int first : warps) {
       LoadMatrixOfWarp(n, first, *source.memory, rows, *target.memory, to, state_);
     }
@@ -394,9 +415,8 @@ LaneCode::Runner LaneCode::CompileOne(const ir::Mma& n) {
   const MmaLayout layout(n.shape);
   return [this, c, a, b, n, layout](const Active& active) {
     const std::vector<int> warps = WholeWarps(active, "mma");
-    const std::vector<int64_t> at_c = Offsets(c, active, 4),
-                               at_a = Offsets(a, active, layout.a_count),
-                               at_b = Offsets(b, active, layout.b_count);
+    const std::vector<int64_t>&at_c = Offsets(c, active, 4),
+          &at_a = Offsets(a, active, layout.a_count), &at_b = Offsets(b, active, layout.b_count);
     for (int first : warps) {
       MmaOfWarp(n, layout, first, {*c.memory, at_c}, {*a.memory, at_a}, {*b.memory, at_b}, state_);
     }

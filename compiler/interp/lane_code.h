@@ -39,6 +39,7 @@ class LaneCode {
   struct Address {
     LaneMemory* memory;
     std::vector<std::shared_ptr<LaneExpr>> indices;
+    std::shared_ptr<std::vector<int64_t>> offsets;
   };
   struct Copy {
     LaneMemory* target;
@@ -70,8 +71,9 @@ class LaneCode {
 
   std::shared_ptr<LaneExpr> Expression(const ir::Expr& e);
   Address AddressOf(const std::string& memory, const std::vector<ir::Expr>& indices);
-  // Element offset for each lane of `active` (others keep garbage), `width` elements checked.
-  std::vector<int64_t> Offsets(const Address& address, const Active& active, int width);
+  // Element offset for each lane of `active` (others keep garbage), `width` elements checked. Stays valid
+  // until the next call for this address.
+  const std::vector<int64_t>& Offsets(const Address& address, const Active& active, int width);
 
   LaneState& state_;
   Names& names_;

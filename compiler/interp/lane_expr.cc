@@ -104,6 +104,7 @@ std::unique_ptr<LaneExpr> LaneExpr::Compile(const ir::Expr& e, const Names& name
           out->kind_ =
               binding.kind == Names::Binding::Kind::kMemory ? Kind::kLoad : Kind::kAccumulator;
           out->index_ = binding.index;
+          if (n.indices.size() > kMaxRank) Fail("more than ", kMaxRank, " indices");
           for (const ir::Expr& index : n.indices) child(index);
           out->guard_ = Compile(n.guard, names, state);
           out->uniform_ = false;  // each lane's read is traced
@@ -230,13 +231,11 @@ void LaneExpr::EvalCast(LaneState& state, const Active& active) {
 }
 
 void LaneExpr::EvalLoad(LaneState& state, const Active& active) {
-  constexpr size_t kMaxRank = 8;
-  if (children_.size() > kMaxRank) Fail("more than ", kMaxRank, " indices");
-  const Active on = guard_ ? Filter(guard_.get(), state, active) : Active();
   if (guard_) {
     for (int lane : active) result_[lane] = is_float_ ? Cell{.f = 0} : Cell{.i = 0};
   }
-  const Active& reads = guard_ ? on : active;
+  Active storage;
+  const Active& reads = Filter(guard_.get(), state, active, storage);
   if (reads.empty()) return;
   Values values[kMaxRank];
   for (size_t i = 0; i < children_.size(); ++i) values[i] = children_[i]->Eval(state, reads);
@@ -271,14 +270,17 @@ void LaneExpr::EvalShuffle(LaneState& state, const Active& active) {
   }
 }
 
-Active Filter(LaneExpr* condition, LaneState& state, const Active& active) {
+const Active& Filter(LaneExpr* condition, LaneState& state, const Active& active, Active& storage) {
   if (!condition) return active;
   Values value = condition->Eval(state, active);
-  Active on;
-  for (int lane : active) {
-    if (value[lane].i) on.push_back(lane);
+  size_t i = 0;
+  while (i < active.size() && value[active[i]].i) ++i;
+  if (i == active.size()) return active;
+  storage.assign(active.begin(), active.begin() + i);
+  for (; i < active.size(); ++i) {
+    if (value[active[i]].i) storage.push_back(active[i]);
   }
-  return on;
+  return storage;
 }
 
 std::vector<int> WholeWarps(const Active& active, const char* what) {

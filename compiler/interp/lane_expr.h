@@ -25,6 +25,8 @@ namespace hackc::interp {
 
 using Active = std::vector<int>;  // lanes that take part, ascending
 
+inline constexpr size_t kMaxRank = 8;
+
 // One value for each lane; stride 0 where all lanes share it.
 struct Values {
   const Cell* data;
@@ -121,8 +123,9 @@ class LaneExpr {
   std::vector<Cell> result_;
 };
 
-// Lanes of `active` where the bool `condition` is true; all of them when it is null.
-Active Filter(LaneExpr* condition, LaneState& state, const Active& active);
+// Lanes of `active` where the bool `condition` is true: `active` itself when it is null or true everywhere,
+// otherwise `storage`.
+const Active& Filter(LaneExpr* condition, LaneState& state, const Active& active, Active& storage);
 
 // The warp's first lane, for each warp of `active`; fails unless every warp takes part as a whole.
 std::vector<int> WholeWarps(const Active& active, const char* what);

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// Every kernel of small models, at every level below Tensor, on the same random data: Loop IR in float64 is the truth,
+// Tile IR must equal it, and the Kernel interpreter must agree within what its dtypes allow. Schedules are
+// those that the target gets.
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "compiler/frontend/frontend.h"
+#include "compiler/interp/kernel_interpreter.h"
+#include "compiler/interp/loop_interpreter.h"
+#include "compiler/interp/tile_interpreter.h"
+#include "compiler/ir/rewrite.h"
+#include "compiler/ir/stmt_text.h"
+#include "compiler/passes/graph/fuse_projections.h"
+#include "compiler/passes/loop/lower_tensor.h"
+#include "compiler/passes/lower_loop.h"
+#include "compiler/passes/tensor/dead_values.h"
+#include "compiler/passes/tensor/inline_views.h"
+#include "compiler/passes/tensor/lower_graph.h"
+#include "compiler/schedule/choose_schedule.h"
+#include "compiler/schedule/target.h"
+#include "gmock/gmock.h"
+#include "tests/support/golden.h"
+
+namespace hackc::interp {
+namespace {
+
+using ir::DType;
+
+int64_t Eval(const ir::Expr& e, const std::map<std::string, int64_t>& symbols) {
+  ir::Expr value = ir::Rewrite(e, [&](const ir::Expr& node) -> ir::Expr {
+    const ir::Symbol* symbol = ir::As<ir::Symbol>(node);
+    return symbol ? ir::IntLit(symbols.at(symbol->name)) : nullptr;
+  });
+  return ir::AsInt(value).value();
+}
+
+// Inputs of a kernel: normal floats, small integers (indices of rows).
+void FillBuffers(const ir::Function& fn, FunctionRun& run, int seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<double> normal;
+  for (const ir::BufferDecl& buffer : fn.buffers) {
+    if (buffer.access == ir::Access::kWrite) continue;
+    std::vector<int64_t> shape;
+    for (const ir::Expr& extent : buffer.shape) shape.push_back(Eval(extent, run.symbols));
+    TensorData data = TensorData::Zeros(buffer.dtype, shape);
+    for (double& value : data.values) {
+      value = ir::IsFloat(buffer.dtype) ? normal(generator) : static_cast<double>(generator() % 64);
+    }
+    data.Round();
+    run.buffers[buffer.name] = std::move(data);
+  }
+}
+
+// Largest difference in units of `unit` relative to the truth's largest element; infinite where NaN.
+double Distance(const TensorData& actual, const TensorData& truth) {
+  double scale = 1e-30, worst = 0;
+  for (double value : truth.values) scale = std::max(scale, std::abs(value));
+  for (size_t i = 0; i < truth.values.size(); ++i) {
+    const double difference = std::abs(actual.values[i] - truth.values[i]);
+    worst = std::isfinite(difference) ? std::max(worst, difference) : INFINITY;
+  }
+  return worst / scale;
+}
+
+ir::KernelFn WithoutBarriers(ir::KernelFn kernel) {
+  kernel.fn.body =
+      ir::RewriteStmts(kernel.fn.body, [](const ir::Stmt& s) -> std::optional<ir::Block> {
+        if (ir::As<ir::Barrier>(s)) return ir::Block();
+        return std::nullopt;
+      });
+  return kernel;
+}
+
+// Large enough for matrix instructions, with edges in every direction.
+constexpr char kWide[] =
+    R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 128,
+  "intermediate_size": 200, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1,
+  "vocab_size": 136, "hidden_act": "silu", "max_position_embeddings": 256, "rms_norm_eps": 1e-5,
+  "rope_theta": 10000.0, "tie_word_embeddings": false})";
+
+std::string Config(const std::string& model) {
+  if (model == "wide") return kWide;
+  auto golden = test::LoadGolden(model);
+  EXPECT_TRUE(golden.ok()) << golden.status();
+  return golden.ok() ? golden->config_json : "";
+}
+
+struct Case {
+  std::string model;
+  DType dtype;
+  std::map<std::string, int64_t> symbols;
+};
+
+class KernelLevels : public testing::TestWithParam<Case> {};
+
+TEST_P(KernelLevels, EveryLevelAgrees) {
+  const Case& param = GetParam();
+  frontend::FrontendOptions options;
+  options.dtype = param.dtype;
+  options.batch = {1, 4};
+  options.seq = {1, 128};
+  options.past = {0, param.symbols.at("past") > 0 ? 64 : 0};
+  auto graph = frontend::BuildGraph(Config(param.model), options);
+  ASSERT_OK(graph);
+  const ir::LoopModule module = passes::LowerTensor(
+      passes::DeadValues(passes::InlineViews(passes::LowerGraph(passes::FuseProjections(*graph)))));
+  auto target = schedule::FindTarget("sm_90a");
+  ASSERT_OK(target);
+  const double unit = param.dtype == DType::kF32   ? 0x1p-24
+                      : param.dtype == DType::kF16 ? 0x1p-11
+                                                   : 0x1p-8;
+  // Sums here are short; an angle of n radians is known to n units of float32.
+  const double tolerance =
+      16 * unit + 0x1p-24 * 4 * (param.symbols.at("seq") + param.symbols.at("past"));
+  int kernels = 0, with_barriers = 0, with_mma = 0;
+  for (const auto& segment : module.segments) {
+    for (const ir::LoopLaunch& launch : segment.ops) {
+      SCOPED_TRACE(launch.fn.fn.name);
+      ++kernels;
+      auto parsed = ir::ParseLoop(ir::Print(launch.fn));
+      ASSERT_OK(parsed);
+      EXPECT_TRUE(ir::Equal(parsed->fn, launch.fn.fn));
+      FunctionRun loop;
+      for (const ir::SymbolDecl& symbol : launch.fn.fn.symbols) {
+        auto it = param.symbols.find(symbol.name);
+        loop.symbols[symbol.name] = it == param.symbols.end() ? symbol.max : it->second;
+      }
+      FillBuffers(launch.fn.fn, loop, kernels);
+      FunctionRun tile = loop, kernel = loop, bare = loop;
+      absl::Status status = RunLoop(launch.fn, loop);
+      ASSERT_TRUE(status.ok()) << status << "\n" << ir::Print(launch.fn);
+
+      auto lowered = passes::LowerLoop(launch.fn, schedule::ChooseSchedule(launch.fn, *target));
+      ASSERT_OK(lowered);
+      auto tile_parsed = ir::ParseTile(ir::Print(lowered->tile));
+      ASSERT_TRUE(tile_parsed.ok()) << tile_parsed.status() << "\n" << ir::Print(lowered->tile);
+      EXPECT_TRUE(ir::Equal(tile_parsed->fn, lowered->tile.fn));
+      auto kernel_parsed = ir::ParseKernel(ir::Print(lowered->kernel));
+      ASSERT_TRUE(kernel_parsed.ok()) << kernel_parsed.status() << "\n"
+                                      << ir::Print(lowered->kernel);
+      EXPECT_TRUE(ir::Equal(kernel_parsed->fn, lowered->kernel.fn));
+      EXPECT_EQ(ir::Print(*kernel_parsed), ir::Print(lowered->kernel));
+
+      status = RunTile(lowered->tile, tile);
+      EXPECT_TRUE(status.ok()) << status << "\n" << ir::Print(lowered->tile);
+      kernel.arithmetic = Arithmetic::kHardware;
+      status = RunKernel(lowered->kernel, kernel, {kernels % 2 == 0});
+      EXPECT_TRUE(status.ok()) << status << "\n" << ir::Print(lowered->kernel);
+      bool mma = false;
+      ir::WalkStmts(lowered->kernel.fn.body,
+                    [&](const ir::Stmt& s) { mma |= ir::As<ir::Mma>(s) != nullptr; });
+      with_mma += mma;
+      ir::KernelFn without = WithoutBarriers(lowered->kernel);
+      if (!ir::Equal(without.fn, lowered->kernel.fn)) {
+        ++with_barriers;
+        EXPECT_FALSE(RunKernel(without, bare).ok()) << "runs without its barriers";
+      }
+      for (const ir::BufferDecl& buffer : launch.fn.fn.buffers) {
+        if (buffer.access == ir::Access::kRead) continue;
+        const TensorData& truth = loop.buffers.at(buffer.name);
+        EXPECT_LE(Distance(tile.buffers[buffer.name], truth), 1e-9) << buffer.name;
+        EXPECT_LE(Distance(kernel.buffers[buffer.name], truth), tolerance) << buffer.name;
+      }
+    }
+  }
+  EXPECT_GT(kernels, 5);
+  EXPECT_GT(with_barriers, 0);
+  EXPECT_EQ(with_mma > 0, param.dtype != DType::kF32);
+}
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    for (auto symbols : {std::map<std::string, int64_t>{{"batch", 1}, {"seq", 13}, {"past", 0}},
+                         std::map<std::string, int64_t>{{"batch", 2}, {"seq", 1}, {"past", 0}},
+                         std::map<std::string, int64_t>{{"batch", 2}, {"seq", 5}, {"past", 9}}}) {
+      cases.push_back({"llama", dtype, symbols});
+    }
+  }
+  for (const char* golden : {"qwen2", "llama-mqa-bias"}) {
+    cases.push_back({golden, DType::kBF16, {{"batch", 1}, {"seq", 33}, {"past", 0}}});
+  }
+  for (DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    cases.push_back({"wide", dtype, {{"batch", 1}, {"seq", 35}, {"past", 0}}});
+  }
+  cases.push_back({"wide", DType::kBF16, {{"batch", 2}, {"seq", 1}, {"past", 40}}});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, KernelLevels, testing::ValuesIn(Cases()), [](const auto& info) {
+  std::string name = info.param.model + "_" + std::string(ir::Name(info.param.dtype));
+  for (const auto& [symbol, value] : info.param.symbols)
+    name += "_" + symbol + std::to_string(value);
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return name;
+});
+
+}  // namespace
+}  // namespace hackc::interp
