@@ -10,6 +10,9 @@
 #include "compiler/ir/graph_text.h"
 #include "compiler/ir/graph_verify.h"
 #include "compiler/ir/stmt_text.h"
+#include "compiler/ir/tensor_text.h"
+#include "compiler/ir/tensor_verify.h"
+#include "compiler/passes/graph/fuse_projections.h"
 #include "compiler/passes/loop/lower_tensor.h"
 #include "compiler/passes/tensor/dead_values.h"
 #include "compiler/passes/tensor/inline_views.h"
@@ -23,6 +26,7 @@ namespace {
 
 std::vector<std::string> Verify(const AnyModule& module) {
   if (const auto* graph = std::get_if<ir::GraphModule>(&module)) return ir::VerifyGraph(*graph);
+  if (const auto* tensor = std::get_if<ir::TensorModule>(&module)) return ir::VerifyTensor(*tensor);
   return {};
 }
 
@@ -46,6 +50,7 @@ AnyModule Run(const ModulePass& pass, const AnyModule& before) {
 
 const std::vector<ModulePass>& ModulePasses() {
   static const auto* table = new std::vector<ModulePass>{
+      {"fuse_projections", &FuseProjections},
       {"lower_graph", &LowerGraph},
       {"inline_views", &InlineViews},
       {"dead_values", &DeadValues},
@@ -86,6 +91,7 @@ absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph, const ModuleObs
 
 std::string Print(const AnyModule& module) {
   if (const auto* graph = std::get_if<ir::GraphModule>(&module)) return ir::Print(*graph);
+  if (const auto* tensor = std::get_if<ir::TensorModule>(&module)) return ir::Print(*tensor);
   std::string text;
   if (const auto* loops = std::get_if<ir::LoopModule>(&module)) {
     for (const ir::LoopSegment& segment : loops->segments) {
