@@ -23,8 +23,10 @@ using Float = std::function<double(const Coordinates&)>;
 class OpRun {
  public:
   OpRun(const ir::TensorOp& op, Environment& environment)
-      : op_(op), environment_(environment),
-        arithmetic_(environment.run().round_to_storage ? Arithmetic::kStorage : Arithmetic::kExact) {
+      : op_(op),
+        environment_(environment),
+        arithmetic_(environment.run().round_to_storage ? Arithmetic::kStorage
+                                                       : Arithmetic::kExact) {
     for (const ir::TensorAxis& axis : ir::FreeAxes(op)) Declare(axis);
     free_ = extents_.size();
     for (const ir::TensorAxis& axis : ir::ReducedAxes(op)) Declare(axis);
@@ -80,18 +82,29 @@ class OpRun {
     const auto& reduce = std::get<ir::TensorReduce>(op_.op);
     Float first = CompileFloat(reduce.operands[0]);
     if (reduce.monoid == ir::Monoid::kSoftmaxSum) {
-      return [this, first, second = CompileFloat(reduce.operands[1])] { return SoftmaxSum(first, second); };
+      return [this, first, second = CompileFloat(reduce.operands[1])] {
+        return SoftmaxSum(first, second);
+      };
     }
     return [this, first, monoid = reduce.monoid] {
       double state = ir::Identity(monoid)[0];
       ForEach(free_, extents_.size(), [&] {
         const double value = first(at_);
         switch (monoid) {
-          case ir::Monoid::kSum: state += value; break;
-          case ir::Monoid::kMax: state = std::max(state, value); break;
-          case ir::Monoid::kMin: state = std::min(state, value); break;
-          case ir::Monoid::kProduct: state *= value; break;
-          case ir::Monoid::kSoftmaxSum: break;
+          case ir::Monoid::kSum:
+            state += value;
+            break;
+          case ir::Monoid::kMax:
+            state = std::max(state, value);
+            break;
+          case ir::Monoid::kMin:
+            state = std::min(state, value);
+            break;
+          case ir::Monoid::kProduct:
+            state *= value;
+            break;
+          case ir::Monoid::kSoftmaxSum:
+            break;
         }
       });
       return state;
@@ -121,7 +134,8 @@ class OpRun {
     for (size_t i = 0; i < indices.size(); ++i) {
       const int64_t index = indices[i](at_);
       HACKC_CHECK(index >= 0 && index < data.shape[i])
-          << "%" << op_.out << ": index " << i << " of @" << name << " is " << index << " of " << data.shape[i];
+          << "%" << op_.out << ": index " << i << " of @" << name << " is " << index << " of "
+          << data.shape[i];
       offset = offset * data.shape[i] + index;
     }
     return data.values[offset];
@@ -129,10 +143,13 @@ class OpRun {
 
   Float CompileLoad(const ir::Load& load) {
     TensorData* data = environment_.Find(load.buffer);
-    HACKC_CHECK(data != nullptr && data->shape.size() == load.indices.size()) << "load of @" << load.buffer;
+    HACKC_CHECK(data != nullptr && data->shape.size() == load.indices.size())
+        << "load of @" << load.buffer;
     std::vector<Integer> indices;
     for (const Expr& index : load.indices) indices.push_back(CompileInteger(index));
-    return [this, data, indices, name = load.buffer](const Coordinates&) { return Element(*data, indices, name); };
+    return [this, data, indices, name = load.buffer](const Coordinates&) {
+      return Element(*data, indices, name);
+    };
   }
 
   // Integers of any dtype and bools.
@@ -149,11 +166,13 @@ class OpRun {
       return [v = found->second](const Coordinates&) { return v; };
     }
     if (const auto* load = ir::As<ir::Load>(e)) {
-      return [f = CompileLoad(*load)](const Coordinates& at) { return static_cast<int64_t>(f(at)); };
+      return
+          [f = CompileLoad(*load)](const Coordinates& at) { return static_cast<int64_t>(f(at)); };
     }
     if (const auto* select = ir::As<ir::Select>(e)) {
-      return [c = CompileInteger(select->condition), a = CompileInteger(select->a),
-              b = CompileInteger(select->b)](const Coordinates& at) { return c(at) ? a(at) : b(at); };
+      return
+          [c = CompileInteger(select->condition), a = CompileInteger(select->a),
+           b = CompileInteger(select->b)](const Coordinates& at) { return c(at) ? a(at) : b(at); };
     }
     if (const auto* cast = ir::As<ir::Cast>(e)) {
       const ir::DType dtype = e->dtype;
@@ -174,11 +193,13 @@ class OpRun {
     const auto* binary = ir::As<ir::Binary>(e);
     HACKC_CHECK(binary != nullptr) << "not an integer expression of Tensor IR: " << ir::Print(e);
     if (ir::IsFloat(binary->a->dtype)) {
-      return [a = CompileFloat(binary->a), b = CompileFloat(binary->b), op = binary->op](const Coordinates& at) {
+      return [a = CompileFloat(binary->a), b = CompileFloat(binary->b),
+              op = binary->op](const Coordinates& at) {
         return static_cast<int64_t>(CompareFloat(op, a(at), b(at)));
       };
     }
-    return [a = CompileInteger(binary->a), b = CompileInteger(binary->b), op = binary->op](const Coordinates& at) {
+    return [a = CompileInteger(binary->a), b = CompileInteger(binary->b),
+            op = binary->op](const Coordinates& at) {
       const auto result = ApplyInteger(op, a(at), b(at));
       HACKC_CHECK(result.has_value()) << "division by zero";
       return *result;
@@ -194,22 +215,22 @@ class OpRun {
     }
     if (const auto* load = ir::As<ir::Load>(e)) return CompileLoad(*load);
     if (const auto* cast = ir::As<ir::Cast>(e)) {
-      return [a = CompileFloat(cast->a), dtype = e->dtype, mode = arithmetic_](const Coordinates& at) {
-        return RoundStored(mode, dtype, a(at));
-      };
+      return [a = CompileFloat(cast->a), dtype = e->dtype, mode = arithmetic_](
+                 const Coordinates& at) { return RoundStored(mode, dtype, a(at)); };
     }
     if (const auto* select = ir::As<ir::Select>(e)) {
       return [c = CompileInteger(select->condition), a = CompileFloat(select->a),
               b = CompileFloat(select->b)](const Coordinates& at) { return c(at) ? a(at) : b(at); };
     }
     if (const auto* unary = ir::As<ir::Unary>(e)) {
-      return [a = CompileFloat(unary->a), op = unary->op](const Coordinates& at) { return ApplyFloat(op, a(at)); };
+      return [a = CompileFloat(unary->a), op = unary->op](const Coordinates& at) {
+        return ApplyFloat(op, a(at));
+      };
     }
     const auto* binary = ir::As<ir::Binary>(e);
     HACKC_CHECK(binary != nullptr) << "not an expression of Tensor IR: " << ir::Print(e);
-    return [a = CompileFloat(binary->a), b = CompileFloat(binary->b), op = binary->op](const Coordinates& at) {
-      return ApplyFloat(op, a(at), b(at));
-    };
+    return [a = CompileFloat(binary->a), b = CompileFloat(binary->b),
+            op = binary->op](const Coordinates& at) { return ApplyFloat(op, a(at), b(at)); };
   }
 
   const ir::TensorOp& op_;
@@ -225,13 +246,15 @@ class OpRun {
 
 absl::StatusOr<std::map<std::string, TensorData>> RunTensor(const ir::TensorModule& module,
                                                             const RunInputs& run) {
-  return RunModule(module, run, [](const ir::TensorOp& op, Environment& environment) -> absl::StatusOr<TensorData> {
-    try {
-      return OpRun(op, environment).Run();
-    } catch (const InternalError& error) {
-      return absl::InternalError(error.what());
-    }
-  });
+  return RunModule(
+      module, run,
+      [](const ir::TensorOp& op, Environment& environment) -> absl::StatusOr<TensorData> {
+        try {
+          return OpRun(op, environment).Run();
+        } catch (const InternalError& error) {
+          return absl::InternalError(error.what());
+        }
+      });
 }
 
 }  // namespace hackc::interp

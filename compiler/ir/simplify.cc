@@ -32,11 +32,6 @@ Divided SplitBy(const Linear& total, int64_t divisor) {
   return result;
 }
 
-int64_t CommonDivisor(const Linear& linear, int64_t start) {
-  for (const Linear::Term& term : linear.terms) start = std::gcd(start, term.coefficient);
-  return start;
-}
-
 class Simplifier {
  public:
   explicit Simplifier(const RangeMap& ranges) : ranges_(ranges) {}
@@ -137,9 +132,8 @@ class Simplifier {
         FloorDivide(bounds.min, divisor) == FloorDivide(bounds.max, divisor)) {
       return IntLit(FloorDivide(bounds.min, divisor), dtype);
     }
-    int64_t common = CommonDivisor(rest, divisor);
-    if (common > 1) {  // (g * y + k) // (g * d) = (y + k // g) // d
-      return DivideRest(SplitBy(rest, common).quotient, divisor / common, dtype);
+    if (auto tile = SplitTile(rest, divisor, dtype)) {  // (g * y + r) // (g * d) = y // d
+      return DivideRest(tile->parts.quotient, divisor / tile->size, dtype);
     }
     if (rest.terms.size() == 1 &&
         rest.terms[0].coefficient == 1) {  // (x // p + k) // d = (x + k * p) // (p * d)
@@ -153,6 +147,28 @@ class Simplifier {
       }
     }
     return FloorDiv(sum, divisor);
+  }
+
+  // total = g * quotient + rest with 0 <= rest < g, for the largest such g > 1 that divides the
+  // divisor: how a tiled axis meets a reshape.
+  struct Tile {
+    int64_t size = 1;
+    Divided parts;
+  };
+  std::optional<Tile> SplitTile(const Linear& total, int64_t divisor, DType dtype) const {
+    std::optional<Tile> best;
+    std::vector<int64_t> sizes = {divisor};
+    for (const Linear::Term& term : total.terms) {
+      sizes.push_back(std::gcd(term.coefficient, divisor));
+      sizes[0] = std::gcd(term.coefficient, sizes[0]);  // common to all
+    }
+    for (int64_t size : sizes) {
+      if (size <= (best ? best->size : 1)) continue;
+      Divided parts = SplitBy(total, size);
+      Range bounds = Bounds(FromLinear(parts.rest, dtype), ranges_);
+      if (bounds.min >= 0 && bounds.max < size) best = Tile{size, std::move(parts)};
+    }
+    return best;
   }
 
   Expr Modulo(const Expr& a, const Expr& b, DType dtype) const {
@@ -186,12 +202,12 @@ class Simplifier {
         return FromLinear(Recombine(ToLinear(sum - turns * divisor)), dtype);
       }
     }
-    int64_t common = CommonDivisor(rest, divisor);
-    if (common > 1) {  // (g * y + k) % (g * d) = g * ((y + k // g) % d) + k % g
-      Divided parts = SplitBy(rest, common);
-      Expr inner =
-          ModuloRest(SplitBy(parts.quotient, divisor / common).rest, divisor / common, dtype);
-      return FromLinear(Recombine(ToLinear(inner * common + parts.rest.constant)), dtype);
+    // (g * y + r) % (g * d) = g * (y % d) + r
+    if (auto tile = SplitTile(rest, divisor, dtype)) {
+      int64_t turns = divisor / tile->size;
+      Expr inner = ModuloRest(SplitBy(tile->parts.quotient, turns).rest, turns, dtype);
+      Expr whole = inner * tile->size + FromLinear(tile->parts.rest, dtype);
+      return FromLinear(Recombine(ToLinear(whole)), dtype);
     }
     return Mod(sum, divisor);
   }

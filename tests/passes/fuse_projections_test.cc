@@ -29,7 +29,8 @@ segment s: repeat 1 from 0 step 1 carry () {
   %k: bf16[batch, seq, 4] = linear(%x, %wk, %bk) {transposed = false}
   %qh: bf16[batch, seq, 3, 4] = split_heads(%q) {first = 0, heads = 3, head_dim = 4}
   %kh: bf16[batch, seq, 1, 2] = split_heads(%k) {first = 2, heads = 1, head_dim = 2}
-)" + std::string(readers) + "} -> (%a, %b)\n\noutput (%a, %b)\n";
+)" + std::string(readers) +
+         "} -> (%a, %b)\n\noutput (%a, %b)\n";
 }
 
 std::vector<std::string> Fused(const std::string& text) {
@@ -44,11 +45,13 @@ std::vector<std::string> Fused(const std::string& text) {
 }
 
 TEST(FuseProjections, SiblingsBecomeOneLinear) {
-  EXPECT_THAT(Fused(Source("%bq", "  yield (%qh, %kh)\n")),
-              ElementsAre("%qk_weight: bf16[16, 8] = concat(%wq, %wk)", "%qk_bias: bf16[16] = concat(%bq, %bk)",
-                          "%qk: bf16[batch, seq, 16] = linear(%x, %qk_weight, %qk_bias) {transposed = false}",
-                          "%qh: bf16[batch, seq, 3, 4] = split_heads(%qk) {first = 0, heads = 3, head_dim = 4}",
-                          "%kh: bf16[batch, seq, 1, 2] = split_heads(%qk) {first = 14, heads = 1, head_dim = 2}"));
+  EXPECT_THAT(
+      Fused(Source("%bq", "  yield (%qh, %kh)\n")),
+      ElementsAre(
+          "%qk_weight: bf16[16, 8] = concat(%wq, %wk)", "%qk_bias: bf16[16] = concat(%bq, %bk)",
+          "%qk: bf16[batch, seq, 16] = linear(%x, %qk_weight, %qk_bias) {transposed = false}",
+          "%qh: bf16[batch, seq, 3, 4] = split_heads(%qk) {first = 0, heads = 3, head_dim = 4}",
+          "%kh: bf16[batch, seq, 1, 2] = split_heads(%qk) {first = 14, heads = 1, head_dim = 2}"));
 }
 
 TEST(FuseProjections, OnlyAllOrNoBiases) {
@@ -56,8 +59,11 @@ TEST(FuseProjections, OnlyAllOrNoBiases) {
 }
 
 TEST(FuseProjections, AValueThatIsReadWholeStays) {
-  EXPECT_EQ(Fused(Source("%bq", "  %r: bf16[batch, seq, 4] = activation(%k) {kind = relu}\n  yield (%qh, %r)\n")).size(),
-            5);
+  EXPECT_EQ(
+      Fused(Source("%bq",
+                   "  %r: bf16[batch, seq, 4] = activation(%k) {kind = relu}\n  yield (%qh, %r)\n"))
+          .size(),
+      5);
   EXPECT_EQ(Fused(Source("%bq", "  yield (%qh, %k)\n")).size(), 4);
 }
 

@@ -50,13 +50,15 @@ class GoldenModels : public testing::TestWithParam<std::string> {
   void SetIds(int64_t batch, int64_t seq, int64_t past) {
     run_.symbols = {{"batch", batch}, {"seq", seq}, {"past", past}};
     interp::TensorData ids = interp::TensorData::Zeros(ir::DType::kI32, {batch, seq});
-    for (size_t i = 0; i < ids.values.size(); ++i) ids.values[i] = static_cast<double>((i * 37 + 11 + past) % 96);
+    for (size_t i = 0; i < ids.values.size(); ++i)
+      ids.values[i] = static_cast<double>((i * 37 + 11 + past) % 96);
     run_.inputs["input_ids"] = std::move(ids);
   }
 
   // Runs with states of its own, which start from `states`.
   template <typename Module, typename Run>
-  std::vector<double> Logits(const Module& module, Run run_module, std::map<std::string, interp::TensorData> states) {
+  std::vector<double> Logits(const Module& module, Run run_module,
+                             std::map<std::string, interp::TensorData> states) {
     run_.states = &states;
     Outputs outputs = run_module(module, run_);
     EXPECT_TRUE(outputs.ok()) << outputs.status();
@@ -105,7 +107,8 @@ TEST_P(GoldenModels, EveryLevelIsTransformersPrefill) {
   run_.symbols = {{"batch", 1}, {"seq", 13}, {"past", 0}};
   run_.inputs["input_ids"] = golden_.expected.at("input_ids");
   const std::vector<double>& expected = golden_.expected.at("logits").values;
-  EXPECT_LE(test::Difference(Logits(tensor, interp::RunTensor, {}), expected), test::kGoldenTolerance);
+  EXPECT_LE(test::Difference(Logits(tensor, interp::RunTensor, {}), expected),
+            test::kGoldenTolerance);
   EXPECT_LE(test::Difference(Logits(LowerTensor(tensor), test::RunLoopModule, {}), expected),
             test::kGoldenTolerance);
 }
@@ -123,10 +126,12 @@ TEST_P(GoldenModels, StepsWithCache) {
   const ir::GraphModule graph = Build(ir::DType::kF32, 24);
   std::map<std::string, interp::TensorData> states;
   SetIds(2, 9, 0);
-  Logits(graph, [&](const auto& module, interp::RunInputs run) {
-    run.states = &states;
-    return interp::RunGraph(module, run);
-  }, {});
+  Logits(graph,
+         [&](const auto& module, interp::RunInputs run) {
+           run.states = &states;
+           return interp::RunGraph(module, run);
+         },
+         {});
   ASSERT_FALSE(states.empty());
   SetIds(2, 3, 9);  // attention without the cached keys would differ
   CheckLevels(graph, kReordered, states);
@@ -142,11 +147,12 @@ TEST_P(GoldenModels, RoundingToStorage) {
   CheckLevels(Build(ir::DType::kF16, 0), 0.3 / 2048);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenModels, testing::ValuesIn(test::GoldenNames()), [](const auto& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, GoldenModels, testing::ValuesIn(test::GoldenNames()),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace hackc::passes

@@ -19,11 +19,12 @@ struct LaunchOp {
   const ir::LoopLaunch* launch;
 };
 
-inline absl::StatusOr<interp::TensorData> RunLaunch(const LaunchOp& op, interp::Environment& environment) {
+inline absl::StatusOr<interp::TensorData> RunLaunch(const LaunchOp& op,
+                                                    interp::Environment& environment) {
   interp::FunctionRun run;
   run.symbols = environment.run().symbols;
-  run.arithmetic =
-      environment.run().round_to_storage ? interp::Arithmetic::kStorage : interp::Arithmetic::kExact;
+  run.arithmetic = environment.run().round_to_storage ? interp::Arithmetic::kStorage
+                                                      : interp::Arithmetic::kExact;
   const ir::Function& fn = op.launch->fn.fn;
   for (size_t i = 0; i < fn.buffers.size(); ++i) {
     if (fn.buffers[i].access == ir::Access::kWrite) continue;
@@ -34,7 +35,8 @@ inline absl::StatusOr<interp::TensorData> RunLaunch(const LaunchOp& op, interp::
   HACKC_RETURN_IF_ERROR(interp::RunLoop(op.launch->fn, run));
   for (size_t i = 0; i < fn.buffers.size(); ++i) {
     if (fn.buffers[i].access != ir::Access::kReadWrite) continue;
-    *environment.Find(op.launch->args[i]) = run.buffers.at(fn.buffers[i].name);  // a state, in place
+    *environment.Find(op.launch->args[i]) =
+        run.buffers.at(fn.buffers[i].name);  // a state, in place
     return run.buffers.at(fn.buffers[i].name);
   }
   for (size_t i = 0; i < fn.buffers.size(); ++i) {
@@ -43,18 +45,24 @@ inline absl::StatusOr<interp::TensorData> RunLaunch(const LaunchOp& op, interp::
   return absl::InternalError(Cat(fn.name, " makes nothing"));
 }
 
-inline absl::StatusOr<std::map<std::string, interp::TensorData>> RunLoopModule(const ir::LoopModule& loops,
-                                                                               const interp::RunInputs& run) {
+inline absl::StatusOr<std::map<std::string, interp::TensorData>> RunLoopModule(
+    const ir::LoopModule& loops, const interp::RunInputs& run) {
   ir::Module<LaunchOp> module{loops.name, loops.symbols, loops.sources, {}, loops.outputs};
   int updates = 0;
   for (const ir::LoopSegment& segment : loops.segments) {
-    ir::Segment<LaunchOp> copy{segment.name,     segment.count,   segment.first_layer, segment.layer_step,
-                               segment.carries,  segment.sources, {},                  segment.yields,
+    ir::Segment<LaunchOp> copy{segment.name,
+                               segment.count,
+                               segment.first_layer,
+                               segment.layer_step,
+                               segment.carries,
+                               segment.sources,
+                               {},
+                               segment.yields,
                                segment.results};
     for (const ir::LoopLaunch& launch : segment.ops) {
-      copy.ops.push_back({launch.results.empty() ? "update." + std::to_string(updates++)
-                                                 : launch.results[0].first,
-                          &launch});
+      copy.ops.push_back(
+          {launch.results.empty() ? "update." + std::to_string(updates++) : launch.results[0].first,
+           &launch});
     }
     module.segments.push_back(std::move(copy));
   }

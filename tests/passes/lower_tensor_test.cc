@@ -58,8 +58,9 @@ TEST(LowerTensor, KernelsOfAQwen2Layer) {
   EXPECT_THAT(Names(loops.segments[0]), ElementsAre("embedding", "rotary_cosine", "rotary_sine"));
   EXPECT_EQ(loops.segments[1].count, 28);
   EXPECT_THAT(Names(loops.segments[1]),
-              ElementsAre("input_norm", "qkv_weight", "qkv_bias", "qkv_linear", "rotated_query", "rotated_key",
-                          "attention", "o_linear", "post_attention_norm", "gate_up_linear", "down_linear"));
+              ElementsAre("input_norm", "qkv_weight", "qkv_bias", "qkv_linear", "rotated_query",
+                          "rotated_key", "attention", "o_linear", "post_attention_norm",
+                          "gate_up_linear", "down_linear"));
   EXPECT_THAT(Names(loops.segments[2]), ElementsAre("final_norm", "lm_head"));
 }
 
@@ -70,7 +71,8 @@ TEST(LowerTensor, WithACacheKeysAreRotatedIntoIt) {
   EXPECT_THAT(append.args, ElementsAre("qkv", "cosine", "sine", "key_cache"));
   EXPECT_THAT(append.results, IsEmpty());
   EXPECT_EQ(append.fn.fn.buffers.back().access, ir::Access::kReadWrite);
-  EXPECT_THAT(Find(loops, "attention").args, ElementsAre("rotated_query", "key_cache", "value_cache", "attended"));
+  EXPECT_THAT(Find(loops, "attention").args,
+              ElementsAre("rotated_query", "key_cache", "value_cache", "attended"));
 }
 
 TEST(LowerTensor, AttentionStreamsItsScores) {
@@ -131,7 +133,8 @@ TEST(LowerTensor, ARowsStatisticStandsBeforeItsColumns) {
 
 TEST(LowerTensor, EqualKernelsHaveEqualText) {
   ir::LoopModule loops = LowerTensor(TensorOf(kQwen2, 0));
-  ir::Function input = Find(loops, "input_norm").fn.fn, post = Find(loops, "post_attention_norm").fn.fn;
+  ir::Function input = Find(loops, "input_norm").fn.fn,
+               post = Find(loops, "post_attention_norm").fn.fn;
   post.name = input.name;
   post.computes = input.computes;
   EXPECT_EQ(ir::Print(ir::LoopFn{input}), ir::Print(ir::LoopFn{post}));
@@ -275,12 +278,16 @@ TEST(FusionGate, NeverCostsMoreThanNoFusion) {
       std::vector<ir::LoopLaunch> kernels;
       SegmentValues values = ValuesOf(separate);
       for (const ir::TensorSegment& segment : module.segments) {
-        for (const ir::SourceDecl& source : segment.sources) values.types[source.name] = source.type;
+        for (const ir::SourceDecl& source : segment.sources)
+          values.types[source.name] = source.type;
         for (const ir::TensorOp& op : segment.ops) values.types[op.out] = op.type;
       }
-      for (const auto* name : {"x", "hidden", "embedded"}) values.types[name] = values.types.at("embedding");
-      for (const auto* name : {"cosine", "sine"}) values.types[name] = values.types.at("cosine_table");
-      for (const ir::TensorOp& op : module.segments[i].ops) kernels.push_back(*BuildKernel(values, op.out, {}));
+      for (const auto* name : {"x", "hidden", "embedded"})
+        values.types[name] = values.types.at("embedding");
+      for (const auto* name : {"cosine", "sine"})
+        values.types[name] = values.types.at("cosine_table");
+      for (const ir::TensorOp& op : module.segments[i].ops)
+        kernels.push_back(*BuildKernel(values, op.out, {}));
       std::vector<const ir::Function*> before, after;
       for (const ir::LoopLaunch& launch : kernels) before.push_back(&launch.fn.fn);
       for (const ir::LoopLaunch& launch : loops.segments[i].ops) after.push_back(&launch.fn.fn);
