@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The Python wrapper on a real compiled program, with a driver and a PyTorch made for the test.
+
+    python_test.py HACKC_CLIENT LIBHACKC FAKE_LIBCUDA HACKC_SELFTEST
+"""
+
+import array
+import ctypes
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CLIENT, LIBRARY, FAKE_CUDA, SELFTEST = sys.argv[1:5]
+SIZES = {"float32": 4, "bfloat16": 2, "float16": 2, "int32": 4, "int64": 8, "uint8": 1}
+
+
+class Tensor:
+    """What the wrapper asks of a torch.Tensor, in host memory that the fake driver takes for a GPU's."""
+
+    def __init__(self, shape, dtype, is_cuda=True):
+        self.shape, self.dtype, self.is_cuda = tuple(shape), "torch." + dtype, is_cuda
+        self.device = "cuda:0" if is_cuda else "cpu"
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        self.nbytes = count * SIZES[dtype]
+        self._memory = array.array("B", bytes(self.nbytes + 256))
+        self._start = -self._memory.buffer_info()[0] % 256
+
+    def data_ptr(self):
+        return self._memory.buffer_info()[0] + self._start
+
+    def dim(self):
+        return len(self.shape)
+
+    def numel(self):
+        return self.nbytes // SIZES[self.dtype.removeprefix("torch.")]
+
+    def is_contiguous(self):
+        return True
+
+    def detach(self):
+        return self
+
+    def view(self, _):
+        return self
+
+    def fill_(self, value):
+        self._memory[self._start:self._start + self.nbytes] = array.array("B", bytes([value]) * self.nbytes)
+
+    def bytes(self):
+        return bytes(self._memory[self._start:self._start + self.nbytes])
+
+
+torch = types.ModuleType("torch")
+torch.device = lambda kind, index: f"{kind}:{index}"
+torch.empty = lambda shape, dtype, device: Tensor((shape,) if isinstance(shape, int) else shape, dtype)
+torch.cuda = types.SimpleNamespace(current_stream=lambda device: types.SimpleNamespace(cuda_stream=0))
+for name in SIZES:
+    setattr(torch, name, name)
+sys.modules["torch"] = torch
+sys.path.insert(0, str(ROOT / "client" / "python"))
+os.environ["HACKC_LIBRARY"] = LIBRARY
+# Loaded first under the driver's own name: what asks for libcuda.so.1 afterwards gets this one.
+cuda = ctypes.CDLL(FAKE_CUDA)
+
+import hackc  # noqa: E402
+
+
+class PythonTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.scratch.name) / "out"
+        subprocess.run([CLIENT, "submit", ROOT / "tests/data/golden/qwen2", "--local", "--cache-dir",
+                        cls.scratch.name, "--dtype", "float32", "--arch", "sm_90a", "--seq", "1..16",
+                        "--out", cls.folder], check=True, capture_output=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def setUp(self):
+        self.program = hackc.Program(self.folder)
+        self.weights = {n: Tensor(shape, dtype) for n, (dtype, shape) in self.program.weights().items()}
+
+    def test_knows_the_model(self):
+        self.assertEqual(self.weights["model.layers.1.self_attn.q_proj.bias"].shape, (32,))
+        self.assertEqual(self.weights["model.embed_tokens.weight"].shape, (96, 32))
+        self.assertEqual(len(self.weights), 27)
+        self.assertEqual(self.program.symbols()["seq"], (1, 16))
+        tensors = self.program.tensors("prefill", {"batch": 1, "seq": 5})
+        self.assertEqual(tensors["logits"][2][-2:], (5, 96))
+
+    def test_runs(self):
+        self.program.bind(self.weights)
+        ids = Tensor((1, 5), self.program.dtype_of("prefill", "input_ids"))
+        before = cuda.fake_cuda_launches()
+        logits = self.program.run("prefill", input_ids=ids, poison=True)["logits"]
+        launched = cuda.fake_cuda_launches() - before
+        # At the least a norm, the projections, attention and the MLP in each of two layers.
+        self.assertGreater(launched, 10)
+        self.assertEqual(logits.bytes(), b"\xff" * logits.nbytes)
+        graph = self.program.capture("prefill", input_ids=ids)
+        graph.launch()
+        self.assertEqual(cuda.fake_cuda_launches() - before, 2 * launched)
+
+    def test_host_weights_are_copied(self):
+        for tensor in self.weights.values():
+            tensor.is_cuda = False
+        self.program.bind(self.weights)
+
+    def test_names_what_is_wrong_with_weights(self):
+        spare = dict(self.weights, spare=Tensor((1,), "float32"))
+        with self.assertRaisesRegex(hackc.HackcError, "1 weights are not of this program: spare"):
+            self.program.bind(spare)
+        tied = dict(self.weights, alias=self.weights["model.norm.weight"])
+        self.weights.pop("model.norm.weight")
+        with self.assertRaisesRegex(hackc.HackcError, "1 weights are missing: model.norm.weight"):
+            self.program.bind(self.weights)
+        self.weights["model.norm.weight"] = Tensor((32,), "bfloat16")
+        with self.assertRaisesRegex(hackc.HackcError, "expected DTYPE_FLOAT32 .32., got DTYPE_BFLOAT16"):
+            self.program.bind(self.weights)
+        self.program.bind(tied)  # another name of a bound tensor is no stranger
+
+    def test_names_what_is_wrong_with_a_call(self):
+        self.program.bind(self.weights)
+        ids = Tensor((1, 5), self.program.dtype_of("prefill", "input_ids"))
+        for change, expected in [
+            ({"input_ids": Tensor((1, 17), "int32")}, "seq = 17"),
+            ({"input_ids": Tensor((1, 5), "float32")}, "input_ids: expected int32 .1, 5., got float32"),
+            ({"input_ids": Tensor((1, 5), "int32", is_cuda=False)}, "input_ids: must be contiguous on cuda:0"),
+            ({"mask": ids}, "prefill has no tensor mask"),
+            ({"entry": "decode"}, "entry point 'decode' does not exist"),
+        ]:
+            with self.subTest(expected), self.assertRaisesRegex(hackc.HackcError, expected):
+                self.program.run(**({"input_ids": ids} | change))
+
+    def test_open_says_what_is_wrong(self):
+        with self.assertRaisesRegex(hackc.HackcError, "NOT_FOUND: .*program.pb: no such file"):
+            hackc.Program("/nonexistent")
+
+    def test_selftest_sees_what_no_kernel_wrote(self):
+        folder = pathlib.Path(self.scratch.name) / "driver"
+        folder.mkdir()
+        (folder / "libcuda.so.1").symlink_to(FAKE_CUDA)
+        environment = dict(os.environ, LD_LIBRARY_PATH=str(folder))
+        done = subprocess.run([SELFTEST, self.folder, "--seq", "1,5"], env=environment, capture_output=True,
+                              text=True)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("hackc-selftest: INTERNAL: logits[0] is", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
