@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "server/compile_job.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/support/status_macros.h"
 #include "server/convert.h"
+#include "server/milliseconds.h"
 
 namespace hackc::server {
 namespace {
@@ -45,11 +47,6 @@ class Results {
   std::condition_variable changed_;
   std::deque<Item> items_;
 };
-
-double MillisecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
-}
 
 void AddTime(google::protobuf::RepeatedPtrField<v1::StageTime>* times, std::string stage,
              double milliseconds) {
@@ -159,6 +156,14 @@ absl::Status CompileJob::BuildKernels(const JobContext& context, PlanResult& pla
     same.push_back(i);
     if (same.size() == 1) keys.push_back(std::move(key));
   }
+  // The longest text first: an attention kernel takes several times as long as any other, and must not be
+  // what one worker is left with at the end.
+  const auto text_bytes = [&](const cache::Key& key) {
+    return plan.kernels(users[key.digest()].front()).cuda().size();
+  };
+  std::stable_sort(keys.begin(), keys.end(), [&](const cache::Key& a, const cache::Key& b) {
+    return text_bytes(a) > text_bytes(b);
+  });
   AppendProgress(*log_, "compile", 0, keys.size());
 
   // One failure ends the others, as a cancelled job does.
@@ -206,7 +211,10 @@ absl::Status CompileJob::BuildKernels(const JobContext& context, PlanResult& pla
       *ready->mutable_kernel() = *kernel;
       ready->set_hit(built.hit);
       *ready->mutable_times() = plan.kernels(i).times();
-      if (!built.hit) AddTime(ready->mutable_times(), "nvrtc", built.nvrtc_ms);
+      if (!built.hit) {
+        AddTime(ready->mutable_times(), "nvrtc", built.nvrtc_ms);
+        AddTime(ready->mutable_times(), "store", built.store_ms);
+      }
       log_->Append(std::move(entry));
     }
     AppendProgress(*log_, "compile", done, keys.size(), name);

@@ -24,6 +24,7 @@
 #include "server/kernel_builder.h"
 #include "server/log.h"
 #include "server/metrics.h"
+#include "server/milliseconds.h"
 #include "server/worker_pool.h"
 
 #ifdef __GLIBC__
@@ -195,6 +196,7 @@ void Engine::Impl::Resolve(const std::shared_ptr<LogStream>& stream,
     AppendStored(*stored, metrics_, *log);
     log->Finish(absl::OkStatus());
     stream->Attach(std::move(log), [] {});
+    Log().info("served {} from the store", key->digest().ToString());
     return;
   }
   StartJob(std::make_shared<CompileJob>(*key, request.model().name(), *std::move(call)), *stream);
@@ -261,14 +263,21 @@ void Engine::Impl::Detach(const std::shared_ptr<Running>& running) {
 }
 
 void Engine::Impl::RunJob(const std::shared_ptr<Running>& running) {
+  const auto start = std::chrono::steady_clock::now();
   absl::Status status;
   try {
     status = running->job->Run(context_);
   } catch (const std::exception& error) {
     status = absl::InternalError(error.what());
   }
-  if (!status.ok() && !absl::IsCancelled(status)) {
-    Log().warn("build {}: {}", running->job->key().digest().ToString(), status.ToString());
+  const std::string key = running->job->key().digest().ToString();
+  const double milliseconds = MillisecondsSince(start);
+  if (status.ok()) {
+    Log().info("built {} in {:.0f} ms", key, milliseconds);
+  } else if (absl::IsCancelled(status)) {
+    Log().info("gave up {} after {:.0f} ms: {}", key, milliseconds, std::string(status.message()));
+  } else {
+    Log().warn("failed {} after {:.0f} ms: {}", key, milliseconds, status.ToString());
   }
   // The store has the result, so whoever does not find the build finds that.
   Forget(*running);

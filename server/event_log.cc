@@ -4,6 +4,8 @@
 #include <condition_variable>
 #include <utility>
 
+#include "server/milliseconds.h"
+
 namespace hackc::server {
 
 std::optional<v1::CompileEvent> EventStream::WaitNext() {
@@ -156,9 +158,7 @@ std::optional<v1::CompileEvent> LogStream::Next() {
     }
   } else if (event.has_report()) {
     // How long this caller waited, which for one who joined late is less than the build took.
-    const std::chrono::duration<double, std::milli> waited =
-        std::chrono::steady_clock::now() - start_;
-    event.mutable_report()->set_compile_ms(waited.count());
+    event.mutable_report()->set_compile_ms(MillisecondsSince(start_));
     if (options_.with_ir && entry->ir) {
       event.mutable_report()->mutable_ir()->insert(entry->ir->texts().begin(),
                                                    entry->ir->texts().end());

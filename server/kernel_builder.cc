@@ -2,8 +2,11 @@
 #include "server/kernel_builder.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
+
+#include "server/milliseconds.h"
 
 namespace hackc::server {
 
@@ -54,11 +57,12 @@ void KernelBuilder::Land(const std::shared_ptr<Flight>& flight,
     Tell(*flight, absl::InternalError("the worker answered a kernel with something else"));
   } else {
     ++metrics_.kernels_compiled;
-    const double nvrtc_ms = reply->kernel().nvrtc_ms();
-    const std::string& name = flight->request.kernel().kernel().name();
-    Tell(*flight, BuiltKernel{.kernel = artifacts_.PutKernel(flight->key, name,
-                                                             std::move(*reply->mutable_kernel())),
-                              .nvrtc_ms = nvrtc_ms});
+    BuiltKernel built{.nvrtc_ms = reply->kernel().nvrtc_ms()};
+    const auto start = std::chrono::steady_clock::now();
+    built.kernel = artifacts_.PutKernel(flight->key, flight->request.kernel().kernel().name(),
+                                        std::move(*reply->mutable_kernel()));
+    built.store_ms = MillisecondsSince(start);
+    Tell(*flight, built);
   }
 }
 

@@ -28,6 +28,7 @@ struct BuiltKernel {
   StoredKernel kernel;
   bool hit = false;
   double nvrtc_ms = 0;
+  double store_ms = 0;
 };
 
 class KernelBuilder {

@@ -30,8 +30,13 @@ class JsonMessage : public spdlog::custom_flag_formatter {
 }  // namespace
 
 spdlog::logger& Log() {
-  static spdlog::logger logger("hackc", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-  return logger;
+  static const std::shared_ptr<spdlog::logger> logger = [] {
+    auto made = std::make_shared<spdlog::logger>(
+        "hackc", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    made->set_level(spdlog::level::err);
+    return made;
+  }();
+  return *logger;
 }
 
 void ConfigureLog(LogFormat format) {
@@ -43,6 +48,7 @@ void ConfigureLog(LogFormat format) {
     formatter->set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%j})");
     Log().set_formatter(std::move(formatter));
   }
+  Log().set_level(spdlog::level::info);
   Log().flush_on(spdlog::level::info);
 }
 

@@ -145,6 +145,9 @@ absl::Status Serve(const ServerOptions& options, std::shared_ptr<CompilerBackend
   builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
   // With it, a second server on the same port would silently take half of the clients.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // A client whose machine is gone would hold its stream for ever.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
   builder.SetMaxSendMessageSize(kMaxSendBytes);
   builder.SetMaxReceiveMessageSize(kMaxReceiveBytes);
   builder.RegisterService(&service);
