@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Time since a moment, as reports give it.
 #pragma once
 
 #include <chrono>
