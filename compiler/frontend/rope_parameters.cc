@@ -240,6 +240,11 @@ absl::StatusOr<RopeParameters> ReadRopeParameters(ConfigReader& config, int64_t 
     return reader->Error(unread[0], absl::StrCat("not a parameter of rope type \"", type,
                                                  "\"; it may change the result, so it is refused"));
   }
+  for (double frequency : result.inverse_frequencies) {
+    if (!std::isfinite(frequency) || !std::isfinite(result.scale)) {
+      return reader->Error("factor", "gives frequencies that float32 cannot hold");
+    }
+  }
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "compiler/ir/linear.h"
 #include "compiler/ir/text_lexer.h"
@@ -106,6 +107,10 @@ void ModuleVerifier::Source(const SourceDecl& source, int layer_step) {
     for (const Expr& extent : source.type.shape) count *= constant_shape ? *AsInt(extent) : 1;
     if (count != static_cast<double>(source.data.size())) {
       Error("constant", Cat("has ", source.data.size(), " values, which does not fit its shape"));
+    }
+    if (!std::all_of(source.data.begin(), source.data.end(),
+                     [](double x) { return std::isfinite(x); })) {
+      Error("constant", "has a value that is not finite");
     }
   }
   Define(source.name, source.type);

@@ -9,7 +9,7 @@
 //                    of at most kMaxExprDepth levels; a value has at most 8 dims
 //   M6 weight        weights have constant extents; weights and states have a name, whose "{layer}" and
 //                    "{layer+K}" stand in a segment and have 0 < K < step
-//   M7 constant      a constant has constant extents and as many values as they say
+//   M7 constant      a constant has constant extents and as many values as they say, all finite
 //   M8 repeat        count >= 1, first layer >= 0, step >= 1; a segment that repeats carries something
 //   M9 carry         with carries, there are as many yields, of the types of the carries
 //   M10 result       there are as many results as yields

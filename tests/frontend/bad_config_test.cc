@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "compiler/frontend/frontend.h"
-#include "gtest/gtest.h"
+#include "compiler/ir/graph_verify.h"
+#include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/golden.h"
 
@@ -258,6 +259,76 @@ TEST(BadConfig, EveryTruncationIsRefused) {
     EXPECT_EQ(BuildGraph(text.substr(0, length), {}).status().code(),
               absl::StatusCode::kInvalidArgument);
   }
+}
+
+// Whatever stands in one field: a graph that verifies, or a refusal that starts with a path.
+TEST(BadConfig, AnyValueInAnyFieldBuildsOrIsRefused) {
+  const std::vector<json> values = {nullptr,
+                                    true,
+                                    false,
+                                    0,
+                                    1,
+                                    -1,
+                                    2,
+                                    3,
+                                    7,
+                                    4096,
+                                    1048576,
+                                    int64_t{1} << 40,
+                                    INT64_MIN,
+                                    UINT64_MAX,
+                                    0.0,
+                                    -0.5,
+                                    1.5,
+                                    1e300,
+                                    -1e300,
+                                    5e-324,
+                                    "",
+                                    "silu",
+                                    "linear",
+                                    std::string(5000, 'x'),
+                                    "\xff",
+                                    json::array(),
+                                    json::object(),
+                                    {1, 2},
+                                    {{"type", "yarn"}, {"factor", 1e-300}},
+                                    {{"rope_type", 3}},
+                                    {{"rope_type", "yarn"},
+                                     {"factor", 1e6},
+                                     {"beta_fast", 1e-300},
+                                     {"original_max_position_embeddings", 1}},
+                                    {{"rope_type", "llama3"},
+                                     {"factor", 1},
+                                     {"low_freq_factor", 1e-300},
+                                     {"high_freq_factor", 1e6},
+                                     {"original_max_position_embeddings", 1}}};
+  int built = 0, refused = 0;
+  for (const std::string& name : test::GoldenNames()) {
+    const absl::StatusOr<test::Golden> golden = test::LoadGolden(name);
+    ASSERT_OK(golden);
+    const json config = json::parse(golden->config_json);
+    std::vector<std::string> keys = {"rope_scaling", "rope_theta", "torch_dtype",
+                                     "quantization_config"};
+    for (const auto& [key, value] : config.items()) keys.push_back(key);
+    for (const std::string& key : keys) {
+      for (const json& value : values) {
+        json changed = config;
+        changed[key] = value;
+        const std::string text = changed.dump(-1, ' ', false, json::error_handler_t::ignore);
+        const absl::StatusOr<ir::GraphModule> graph = BuildGraph(text, {});
+        if (graph.ok()) {
+          ++built;
+          EXPECT_THAT(ir::VerifyGraph(*graph), testing::IsEmpty()) << key << value;
+        } else {
+          ++refused;
+          EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
+          EXPECT_EQ(graph.status().message().substr(0, 7), "config.") << graph.status();
+        }
+      }
+    }
+  }
+  EXPECT_GT(built, 1000);
+  EXPECT_GT(refused, 1000);
 }
 
 TEST(BadOptions, EachMessageInFull) {

@@ -68,6 +68,7 @@ TEST(GraphVerify, EachRuleNamesItsPlace) {
        "%table: a weight's extents are constant [weight]"},
       {"[1.0, 0.1]", "[1.0]",
        "%frequencies: has 1 values, which does not fit its shape [constant]"},
+      {"[1.0, 0.1]", "[1.0, inf]", "%frequencies: has a value that is not finite [constant]"},
       {"input %input_ids: i32", "input %input_ids: f32",
        "segment embed / %embedding: ids are not i32 or i64 [float]"},
       {"%up: bf16", "%up: i32", "segment layers / %up: the result is not a float [float]"},
