@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/compile.h"
+
+#include <ctime>
+#include <fstream>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace hackc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+CompileRequest Request(const std::string& model) {
+  std::ifstream file(absl::StrCat(HACKC_SOURCE_DIR, "/models/", model, ".json"));
+  CompileRequest request;
+  request.name = model;
+  request.config_json = nlohmann::json::parse(file).at("config").dump();
+  return request;
+}
+
+// Of the whole process, all threads: what a busy machine does not change.
+double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+std::string Text(const program::DimExpr& e) {
+  std::string text = absl::StrCat(static_cast<int>(e.op), ":", e.value, e.symbol, "(");
+  for (const program::DimExpr& arg : e.args) text += Text(arg);
+  return text + ")";
+}
+
+void Append(const std::vector<program::Step>& steps, std::string& out) {
+  for (const program::Step& step : steps) {
+    absl::StrAppend(&out, step.repeat_count, "x", step.launch.kernel);
+    for (const program::BufferRef& ref : step.launch.args) absl::StrAppend(&out, " ", ref.buffer);
+    out += "[";
+    Append(step.steps, out);
+    out += "]";
+  }
+}
+
+// Everything in a plan but its times.
+std::string Text(const Plan& plan) {
+  std::string out = plan.graph_text + plan.tensor_text;
+  for (const KernelSource& kernel : plan.kernels) {
+    for (const auto& [name, value] : kernel.key_fields)
+      absl::StrAppend(&out, name, "=", value, "\n");
+    for (const auto& [level, text] : kernel.ir) absl::StrAppend(&out, level, ": ", text);
+    for (const program::DimExpr& e : kernel.kernel.grid) out += Text(e);
+    out += Text(kernel.kernel.bytes_moved) + Text(kernel.kernel.operations);
+    for (const program::Param& p : kernel.kernel.params)
+      absl::StrAppend(&out, p.name, p.offset, ",", p.alignment);
+    absl::StrAppend(&out, kernel.kernel.dynamic_shared_bytes, " ", kernel.kernel.block[0], "\n");
+  }
+  for (const program::Buffer& buffer : plan.program.buffers) {
+    absl::StrAppend(&out, buffer.id, buffer.name, static_cast<int>(buffer.kind), buffer.weight_name,
+                    buffer.repeat_count, Text(buffer.offset), buffer.data, "\n");
+  }
+  Append(plan.program.prepare, out);
+  for (const program::EntryPoint& entry : plan.program.entry_points) Append(entry.steps, out);
+  return out;
+}
+
+TEST(Compile, QwenForEveryArch) {
+  auto archs = SupportedArchs();
+  ASSERT_TRUE(archs.ok()) << archs.status();
+  EXPECT_THAT(*archs, ElementsAre("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120a"));
+  CompileRequest request = Request("qwen2.5-7b");
+  for (const std::string& arch : *archs) {
+    request.arch = arch;
+    double start = CpuSeconds();
+    auto plan = PlanProgram(request);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->program.arch, arch);
+    EXPECT_EQ(plan->program.dtype, program::DType::kBFloat16);
+    for (const KernelSource& kernel : plan->kernels) {
+      auto cubin = CompileKernel(kernel);
+      ASSERT_TRUE(cubin.ok()) << kernel.kernel.name << ": " << cubin.status() << "\n"
+                              << kernel.cuda;
+      EXPECT_EQ(cubin->log, "") << kernel.kernel.name;
+      EXPECT_EQ(cubin->spill_bytes, 0u) << kernel.kernel.name << " on " << arch;
+      EXPECT_EQ(cubin->static_shared_bytes, 0u) << kernel.kernel.name;
+      EXPECT_GT(cubin->registers, 0u);
+      EXPECT_LE(cubin->registers, 255u);
+    }
+    // The bar is 10 s on two cores, cold.
+    EXPECT_LT(CpuSeconds() - start, 20) << arch;
+  }
+}
+
+TEST(Compile, EveryDType) {
+  for (program::DType dtype : {program::DType::kFloat32, program::DType::kFloat16}) {
+    CompileRequest request = Request("tinyllama-1.1b");
+    request.dtype = dtype;
+    request.batch = {1, 4};
+    auto plan = PlanProgram(request);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->program.dtype, dtype);
+    for (const KernelSource& kernel : plan->kernels) {
+      auto cubin = CompileKernel(kernel);
+      EXPECT_TRUE(cubin.ok()) << kernel.kernel.name << ": " << cubin.status();
+    }
+  }
+}
+
+TEST(Compile, DepthAddsNoKernelAndNoTime) {
+  auto measured = [](int layers) {
+    CompileRequest request = Request("qwen2.5-7b");
+    auto config = nlohmann::json::parse(request.config_json);
+    config["num_hidden_layers"] = layers;
+    request.config_json = config.dump();
+    double start = CpuSeconds();
+    auto plan = PlanProgram(request);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return std::pair(*std::move(plan), CpuSeconds() - start);
+  };
+  auto [few, few_seconds] = measured(28);
+  auto [many, many_seconds] = measured(80);
+  ASSERT_EQ(few.kernels.size(), many.kernels.size());
+  // The same texts: NVRTC, nearly all of the time, has the same work.
+  for (size_t i = 0; i < few.kernels.size(); ++i)
+    EXPECT_EQ(few.kernels[i].key_fields, many.kernels[i].key_fields);
+  EXPECT_LT(many_seconds, 1.1 * few_seconds + 0.1);
+  std::set<uint32_t> repeats;
+  for (const program::Step& step : many.program.entry_points[0].steps)
+    repeats.insert(step.repeat_count);
+  EXPECT_THAT(repeats, ElementsAre(0u, 80u));
+}
+
+TEST(Compile, TheSameRequestGivesTheSamePlan) {
+  auto first = PlanProgram(Request("qwen2.5-0.5b")), second = PlanProgram(Request("qwen2.5-0.5b"));
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(Text(*first), Text(*second));
+}
+
+TEST(Compile, APlanHoldsAllThatAClientAndAPersonNeed) {
+  auto plan = PlanProgram(Request("tinyllama-1.1b"));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->graph_text, HasSubstr("attention("));
+  EXPECT_THAT(plan->tensor_text, HasSubstr("contract"));
+  ASSERT_EQ(plan->program.kernels.size(), plan->kernels.size());
+  std::set<std::string> names;
+  for (size_t i = 0; i < plan->kernels.size(); ++i) {
+    const KernelSource& kernel = plan->kernels[i];
+    EXPECT_EQ(plan->program.kernels[i].name, kernel.kernel.name);
+    EXPECT_TRUE(names.insert(kernel.kernel.name).second) << kernel.kernel.name;
+    EXPECT_EQ(kernel.kernel.entry, "hackc_" + kernel.kernel.name);
+    EXPECT_THAT(kernel.cuda, HasSubstr(kernel.kernel.entry + "("));
+    EXPECT_NE(kernel.kernel.computes, "");
+    for (const char* level : {"loop", "tile", "kernel", "cuda"})
+      EXPECT_EQ(kernel.ir.count(level), 1u) << level;
+    EXPECT_FALSE(kernel.times.empty());
+    int64_t work = Evaluate(kernel.kernel.bytes_moved, {{"batch", 1}, {"seq", 128}});
+    EXPECT_GT(work, 0) << kernel.kernel.name;
+  }
+  for (const program::Buffer& buffer : plan->program.buffers) {
+    bool constant = buffer.kind == program::Buffer::Kind::kConstant;
+    bool weight = buffer.kind == program::Buffer::Kind::kWeight;
+    EXPECT_EQ(buffer.data.empty(), !constant) << buffer.name;
+    EXPECT_TRUE(!weight || !buffer.weight_name.empty()) << buffer.name;
+  }
+  const program::EntryPoint& entry = plan->program.entry_points[0];
+  EXPECT_EQ(plan->program.buffers[entry.inputs[0]].name, "input_ids");
+  EXPECT_EQ(plan->program.buffers[entry.outputs[0]].kind, program::Buffer::Kind::kOutput);
+}
+
+TEST(Compile, KeysHoldWhatMattersAndNothingElse) {
+  CompileRequest request = Request("qwen2.5-0.5b");
+  auto key = [](const CompileRequest& r) {
+    auto fields = ProgramKeyFields(r);
+    EXPECT_TRUE(fields.ok()) << fields.status();
+    return fields.value_or(KeyFields());
+  };
+  const KeyFields base = key(request);
+  std::vector<std::string> names;
+  for (const auto& [name, value] : base) names.push_back(name);
+  EXPECT_THAT(names, ElementsAre("kind", "format", "compiler", "arch", "options", "graph"));
+  CompileRequest renamed = request;
+  renamed.name = "another";
+  EXPECT_EQ(key(renamed), base);
+  CompileRequest spelled = request;
+  spelled.config_json = nlohmann::json::parse(request.config_json).dump(4);
+  EXPECT_EQ(key(spelled), base);
+  CompileRequest defaults = request;
+  defaults.seq = {1, 2048};
+  EXPECT_EQ(key(defaults), base);
+  std::vector<CompileRequest> others(6, request);
+  others[0].arch = "sm_80";
+  others[1].seq = {1, 2047};
+  others[2].dtype = program::DType::kFloat32;
+  others[3].layers = 3;
+  others[4].batch = {1, 2};
+  auto config = nlohmann::json::parse(request.config_json);
+  config["rms_norm_eps"] = 1e-5;
+  others[5].config_json = config.dump();
+  for (const CompileRequest& other : others) EXPECT_NE(key(other), base);
+}
+
+TEST(Compile, ErrorsNameTheFieldAndWhatIsAccepted) {
+  auto error = [](const CompileRequest& request) {
+    absl::Status planned = PlanProgram(request).status();
+    EXPECT_EQ(planned, ProgramKeyFields(request).status());
+    EXPECT_EQ(planned.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(planned.message());
+  };
+  CompileRequest request = Request("qwen2.5-0.5b");
+  request.arch = "sm_35";
+  EXPECT_THAT(error(request), HasSubstr("arch"));
+  EXPECT_THAT(error(request), HasSubstr("sm_35"));
+  EXPECT_THAT(error(request), HasSubstr("sm_90a"));
+  request = Request("qwen2.5-0.5b");
+  request.dtype = program::DType::kInt32;
+  EXPECT_EQ(error(request), "dtype: expected float32, bfloat16 or float16");
+  request = Request("qwen2.5-0.5b");
+  request.seq = {8, 4};
+  EXPECT_THAT(error(request), HasSubstr("seq: expected 1 <= min <= max"));
+  request.seq = {-1, 4};
+  EXPECT_THAT(error(request), HasSubstr("got -1..4"));
+  request = Request("qwen2.5-0.5b");
+  request.config_json = "[1, 2";
+  EXPECT_THAT(error(request), HasSubstr("config"));
+}
+
+TEST(Compile, AKernelWhoseTextIsBrokenReportsTheLog) {
+  KernelSource source;
+  source.kernel.entry = "k";
+  source.kernel.arch = "sm_90a";
+  source.cuda = "extern \"C\" __global__ void k() { missing(); }";
+  auto cubin = CompileKernel(source);
+  EXPECT_EQ(cubin.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(cubin.status().message()), HasSubstr("\"missing\" is undefined"));
+  source.kernel.arch = "sm_20";
+  EXPECT_EQ(CompileKernel(source).status().code(), absl::StatusCode::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace hackc

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/passes/pipeline.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "compiler/frontend/frontend.h"
+#include "compiler/ir/graph_text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hackc::passes {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kGraph[] = R"(hackc graph 1
+module "small"
+symbol batch in 1..1
+symbol seq in 1..16
+input %x: f32[batch, seq, 32]
+weight %w: f32[64, 32] "w"
+
+segment only: repeat 1 from 0 step 1 carry () {
+  %y: f32[batch, seq, 64] = linear(%x, %w, none) {transposed = false}
+  yield (%y)
+} -> (%logits)
+
+output (%logits)
+)";
+
+TEST(Pipeline, RunsThePassesInTheOrderOfTheTable) {
+  auto graph = ir::ParseGraph(kGraph);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  std::vector<std::string> seen, table;
+  for (const ModulePass& pass : ModulePasses()) table.emplace_back(pass.name);
+  auto lowered = LowerModule(
+      *graph, [&](std::string_view pass, const AnyModule& before, const AnyModule& after) {
+        seen.emplace_back(pass);
+        EXPECT_LE(before.index(), after.index());
+        EXPECT_FALSE(Print(after).empty()) << pass;
+      });
+  ASSERT_TRUE(lowered.ok()) << lowered.status();
+  EXPECT_EQ(seen, table);
+  ASSERT_EQ(lowered->times.size(), table.size());
+  EXPECT_EQ(lowered->times[0].first, table[0]);
+  EXPECT_EQ(lowered->graph.name, "small");
+  EXPECT_FALSE(lowered->tensor.segments.empty());
+  ASSERT_EQ(lowered->loops.segments.size(), 1u);
+  EXPECT_EQ(lowered->loops.segments[0].ops.size(), 1u);
+  EXPECT_THAT(Print(AnyModule(lowered->loops)), HasSubstr("# segment only, 1 times\n# "));
+}
+
+TEST(Pipeline, AnInvalidGraphIsAnInternalErrorWithItsText) {
+  auto graph = ir::ParseGraph(kGraph);
+  ASSERT_TRUE(graph.ok());
+  graph->segments[0].ops[0].type.shape[2] = ir::IntLit(63);
+  absl::Status status = LowerModule(*graph).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  std::string message(status.message());
+  EXPECT_THAT(message, testing::StartsWith("pass front end: segment only / %y: "));
+  EXPECT_THAT(message, HasSubstr("\nthe IR before it:\nhackc graph 1\n"));
+  EXPECT_THAT(message, HasSubstr("f32[batch, seq, 63]"));
+}
+
+}  // namespace
+}  // namespace hackc::passes
