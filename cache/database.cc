@@ -39,9 +39,8 @@ absl::Status MakeError(int code, sqlite3* handle, std::string_view path, std::st
                                    " (SQLite code ", code, ")"));
 }
 
-// The log is kept on close: SQLite would unlink it by name, and the name may already belong to another
-// process's new database where the old one was moved aside. Checkpoints are the store's own, since it has
-// to keep the log within its size limit. Without the foreign_keys pragma the schema's cascades do nothing.
+// Checkpoints are the store's own, since it has to keep the log within its size limit. Without the
+// foreign_keys pragma the schema's cascades do nothing.
 constexpr char kSettings[] =
     "PRAGMA foreign_keys = ON;"
     "PRAGMA journal_mode = WAL;"
@@ -101,8 +100,6 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path
     return absl::PermissionDeniedError(absl::StrCat(path, ": may not be written"));
   }
   sqlite3_busy_timeout(handle, kBusyTimeoutMs);
-  int persist = 1;
-  sqlite3_file_control(handle, "main", SQLITE_FCNTL_PERSIST_WAL, &persist);
   HACKC_ASSIGN_OR_RETURN(const int64_t pages, database->Int("PRAGMA page_count"));
   if (pages == 0) HACKC_RETURN_IF_ERROR(database->RunScript(kSettingsOfNewFile));
   HACKC_RETURN_IF_ERROR(database->RunScript(kSettings));

@@ -24,7 +24,7 @@ constexpr size_t kPendingUses = 256;  // then a read writes them down
 // Rows touched by one transaction of upkeep; keeps its pages few enough for the smallest log.
 constexpr int kRowsPerTransaction = 16;
 constexpr int64_t kCheckpointBytes = int64_t{4} << 20;
-constexpr int kCheckpointTimeoutMs = 20;  // reads take less than one
+constexpr absl::Duration kNeededCheckpointTimeout = absl::Milliseconds(300);
 constexpr int kBusyTimeoutMs = 5000;
 
 // An upper bound on the pages that a write of so many bytes changes: overflow pages carry 4092 bytes, and a
@@ -68,11 +68,11 @@ class SqliteStore : public Store {
   absl::Status WriteOnce(int64_t pages, Body body);
   // Writes down pending uses, evicts until `pages` more fit, shrinks a file that is over the limit.
   absl::Status MakeRoom(int64_t pages);
-  // Empties the log if a write of `pages` might take it over its share of the limit.
-  absl::Status EnsureLogRoom(int64_t pages);
+  // A transaction that may change so many pages. Empties the log before it where that is large, or where
+  // they would take it over its share of the limit.
+  absl::StatusOr<Transaction> Begin(int64_t pages);
   absl::Status ShrinkFile();
-  void Checkpoint();
-  void CheckpointIfLarge();
+  void Checkpoint(absl::Duration timeout);
 
   const StoreFile file_;
 
@@ -278,7 +278,7 @@ absl::Status SqliteStore::Write(int64_t pages, Body body) {
     status = MakeRoom(pages << attempt);
     if (status.ok()) status = WriteOnce(pages, body);
     if (absl::IsResourceExhausted(status)) {
-      Checkpoint();
+      Checkpoint(kNeededCheckpointTimeout);
     } else if (!absl::IsDataLoss(status)) {
       break;
     }
@@ -288,18 +288,23 @@ absl::Status SqliteStore::Write(int64_t pages, Body body) {
 }
 
 absl::Status SqliteStore::WriteOnce(int64_t pages, Body body) {
-  HACKC_RETURN_IF_ERROR(EnsureLogRoom(pages));
-  HACKC_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*connections_.writer));
+  HACKC_ASSIGN_OR_RETURN(Transaction transaction, Begin(pages));
   HACKC_RETURN_IF_ERROR(body(*connections_.writer));
-  HACKC_RETURN_IF_ERROR(transaction.Commit());
-  CheckpointIfLarge();
-  return absl::OkStatus();
+  return transaction.Commit();
 }
 
-absl::Status SqliteStore::EnsureLogRoom(int64_t pages) {
-  const int64_t bytes = pages * StoreFile::kLogPageBytes;
-  if (file_.LogBytes() + bytes > file_.max_log_bytes()) Checkpoint();
-  if (file_.LogBytes() + bytes <= file_.max_log_bytes()) return absl::OkStatus();
+absl::StatusOr<Transaction> SqliteStore::Begin(int64_t pages) {
+  const int64_t most = file_.max_log_bytes() - pages * StoreFile::kLogPageBytes;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    if (file_.LogBytes() > most) {
+      Checkpoint(kNeededCheckpointTimeout);
+    } else if (file_.LogBytes() > std::min(kCheckpointBytes, file_.max_log_bytes() / 4)) {
+      Checkpoint(absl::ZeroDuration());
+    }
+    HACKC_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(*connections_.writer));
+    // Measured while no one else can write.
+    if (file_.LogBytes() <= most) return transaction;
+  }
   return absl::UnavailableError(
       absl::StrCat(file_.path(), ": the log has ", file_.LogBytes(), " of ", file_.max_log_bytes(),
                    " bytes and another process keeps it from being emptied"));
@@ -319,8 +324,7 @@ absl::Status SqliteStore::MakeRoom(int64_t pages) {
   for (;;) {
     HACKC_ASSIGN_OR_RETURN(int64_t used, UsedPages(database));
     if (used + pages <= connections_.max_pages && uses_.size() == 0) break;
-    HACKC_RETURN_IF_ERROR(EnsureLogRoom(PagesFor(0, kRowsPerTransaction)));
-    HACKC_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));
+    HACKC_ASSIGN_OR_RETURN(Transaction transaction, Begin(PagesFor(0, kRowsPerTransaction)));
     HACKC_RETURN_IF_ERROR(uses_.WriteSome(database, kRowsPerTransaction));
     // Eviction waits for the last uses, since they decide what is oldest.
     for (int i = 0;
@@ -336,7 +340,6 @@ absl::Status SqliteStore::MakeRoom(int64_t pages) {
       HACKC_ASSIGN_OR_RETURN(used, UsedPages(database));
     }
     HACKC_RETURN_IF_ERROR(transaction.Commit());
-    CheckpointIfLarge();
   }
   return ShrinkFile();
 }
@@ -349,23 +352,27 @@ absl::Status SqliteStore::ShrinkFile() {
     HACKC_ASSIGN_OR_RETURN(const int64_t pages, database.Int("PRAGMA page_count"));
     HACKC_ASSIGN_OR_RETURN(const int64_t free, database.Int("PRAGMA freelist_count"));
     if (pages <= connections_.max_pages || free == 0) return absl::OkStatus();
-    HACKC_RETURN_IF_ERROR(database.Run("PRAGMA incremental_vacuum(128)"));
-    Checkpoint();
+    HACKC_ASSIGN_OR_RETURN(Transaction transaction, Begin(PagesFor(0, kRowsPerTransaction)));
+    HACKC_RETURN_IF_ERROR(database.Run("PRAGMA incremental_vacuum(64)"));
+    HACKC_RETURN_IF_ERROR(transaction.Commit());
+    Checkpoint(kNeededCheckpointTimeout);
     HACKC_RETURN_IF_ERROR(
         database.RunScript(absl::StrCat("PRAGMA max_page_count = ", connections_.max_pages)));
   }
 }
 
-// TRUNCATE, so that the bytes really go. What a slow reader elsewhere prevents is tried again later.
-void SqliteStore::Checkpoint() {
+// TRUNCATE, so that the bytes really go. It fails at once while another process does the same, and without
+// a busy handler also while someone reads or writes, hence the loop.
+void SqliteStore::Checkpoint(absl::Duration timeout) {
   sqlite3* handle = connections_.writer->handle();
-  sqlite3_busy_timeout(handle, kCheckpointTimeoutMs);
-  sqlite3_wal_checkpoint_v2(handle, nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  const absl::Time deadline = absl::Now() + timeout;
+  sqlite3_busy_timeout(handle, 0);
+  while (sqlite3_wal_checkpoint_v2(handle, nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr) ==
+             SQLITE_BUSY &&
+         absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
   sqlite3_busy_timeout(handle, kBusyTimeoutMs);
-}
-
-void SqliteStore::CheckpointIfLarge() {
-  if (file_.LogBytes() > std::min(kCheckpointBytes, file_.max_log_bytes() / 4)) Checkpoint();
 }
 
 void SqliteStore::RecordUse(const ActionRow& row) {

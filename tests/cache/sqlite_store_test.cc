@@ -65,6 +65,10 @@ struct Damage {
   std::string sql;  // %0 and %1: digests of the cubins of kernels 0 and 1, as SQL literals
   int wrong;        // kernels among 0..3 that this makes unusable
   int corruptions;  // rows found bad when all four are read
+
+  friend std::ostream& operator<<(std::ostream& out, const Damage& damage) {
+    return out << damage.sql;
+  }
 };
 
 class RowDamageTest : public SqliteStoreTest, public ::testing::WithParamInterface<Damage> {};
@@ -219,6 +223,39 @@ TEST_F(SqliteStoreTest, EmptyAndTruncatedFiles) {
     CountRight(*store, 10);
     Fill(*store, 10);
     EXPECT_EQ(CountRight(*store, 10), 10) << "kept " << kept;
+  }
+}
+
+// Header and schema are sound, the tables' root pages are zero: opening succeeds, the first use meets it.
+TEST_F(SqliteStoreTest, DamagedPagesAreMetWhileRunning) {
+  for (const bool write_first : {false, true}) {
+    { Fill(*OpenAt(directory_.path()), 10); }
+    std::vector<int64_t> roots;
+    {
+      std::unique_ptr<Database> database = Database::Open(database_).value();
+      Statement find =
+          database->Prepare("SELECT rootpage FROM sqlite_master WHERE rootpage > 1").value();
+      while (find.Step().value()) roots.push_back(find.Int(0));
+    }
+    ASSERT_EQ(roots.size(), 9u);  // three tables, six indices
+    std::fstream file(database_, std::ios::in | std::ios::out | std::ios::binary);
+    for (const int64_t root : roots) {
+      file.seekp((root - 1) * 4096);
+      file.write(std::string(4096, '\0').data(), 4096);
+    }
+    file.close();
+    std::unique_ptr<Store> store = OpenAt(directory_.path());
+    ASSERT_FALSE(std::filesystem::exists(database_ + ".corrupt"));
+    if (!write_first) {
+      EXPECT_EQ(CountRight(*store, 10), 0);
+      EXPECT_TRUE(std::filesystem::exists(database_ + ".corrupt"));
+    }
+    Fill(*store, 10);
+    EXPECT_EQ(store->GetStats().corruptions, 1);
+    EXPECT_EQ(store->GetStats().store_failures, 0);
+    EXPECT_TRUE(std::filesystem::exists(database_ + ".corrupt"));
+    EXPECT_EQ(CountRight(*store, 10), 10);
+    std::filesystem::remove(database_ + ".corrupt");
   }
 }
 

@@ -209,6 +209,16 @@ TEST_P(StoreTest, WhatCanNeverFitDrivesNothingOut) {
   EXPECT_TRUE(store_->GetAction("kernel", KernelKey(1).digest()).ok());
 }
 
+TEST_P(StoreTest, UsedBlobOutlivesItsUnusedAction) {
+  const std::string bytes = RandomBytes(random_, 50000);
+  ASSERT_TRUE(store_->PutAction({.key = KernelKey(0), .blobs = {{"cubin", bytes}}}).ok());
+  for (int i = 1; store_->GetStats().evictions < 3; ++i) {
+    ASSERT_TRUE(store_->PutBlob(RandomBytes(random_, 50000)).ok());
+    ASSERT_EQ(store_->GetBlob(Sha256(bytes)).value(), bytes) << i;
+  }
+  EXPECT_FALSE(store_->GetAction("kernel", KernelKey(0).digest()).ok());
+}
+
 TEST_P(StoreTest, EvictedBlobTakesItsActionsAlong) {
   const std::string bytes = RandomBytes(random_, 300000);
   ASSERT_TRUE(store_->PutAction(Kernel(0, bytes)).ok());

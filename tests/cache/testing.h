@@ -42,9 +42,6 @@ class TempDirectory {
 inline int RawSql(const std::string& path, const std::string& sql) {
   sqlite3* handle = nullptr;
   EXPECT_EQ(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
-  // A closing connection takes the log with it otherwise, which the store's own would not.
-  int persist = 1;
-  sqlite3_file_control(handle, "main", SQLITE_FCNTL_PERSIST_WAL, &persist);
   char* error = nullptr;
   EXPECT_EQ(sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, &error), SQLITE_OK)
       << sql << ": " << error;
