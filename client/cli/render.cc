@@ -179,7 +179,7 @@ std::string ResultTable(const CompileResult& result) {
   }
   const v1::Program& program = result.program.program();
   std::string text =
-      absl::StrCat(program.model(), "  ", program.arch(), "  ", DTypeName(program.dtype()), "  ",
+      absl::StrCat(result.model, "  ", program.arch(), "  ", DTypeName(program.dtype()), "  ",
                    result.program.digest(), "\n\n",
                    Table({"<kernel", "<computes", "<grid = at most", "<block", "shared B", "regs",
                           "spill B", "cubin B", "<cache", "passes ms", "nvrtc ms", "store ms"},
@@ -201,7 +201,7 @@ std::string ResultTable(const CompileResult& result) {
 std::string ResultJson(const CompileResult& result) {
   const v1::Program& program = result.program.program();
   ordered_json object;
-  object["model"] = program.model();
+  object["model"] = result.model;
   object["arch"] = program.arch();
   object["dtype"] = DTypeName(program.dtype());
   object["program_digest"] = result.program.digest();

@@ -17,6 +17,7 @@
 namespace hackc::client {
 
 struct CompileResult {
+  std::string model;                     // the name asked for; a program knows only its family's
   std::vector<v1::KernelReady> kernels;  // after Finish() in the program's order
   v1::ProgramReady program;
   v1::Report report;

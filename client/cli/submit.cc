@@ -29,6 +29,7 @@ absl::Status SubmitCommand::Run(std::ostream& out, std::ostream& err,
   HACKC_ASSIGN_OR_RETURN(std::unique_ptr<CompilerApi> compiler, connection_.Open());
 
   CompileResult result;
+  result.model = request.model().name();
   {
     ProgressPrinter progress(err, environment.err_is_terminal);
     HACKC_RETURN_IF_ERROR(compiler->Compile(request, [&](const v1::CompileEvent& event) {

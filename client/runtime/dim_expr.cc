@@ -81,6 +81,17 @@ absl::StatusOr<int64_t> EvaluateAt(const v1::DimExpr& expr, const SymbolValues& 
   return Apply(expr, a, b);
 }
 
+// x of floor((x + n - 1) / n), which people know as ceil(x / n); null when the formula is not that.
+const v1::DimExpr* CeilNumerator(const v1::DimExpr& expr) {
+  if (expr.op() != v1::DimExpr::FLOOR_DIV) return nullptr;
+  const v1::DimExpr& sum = expr.args(0);
+  const v1::DimExpr& divisor = expr.args(1);
+  bool ceil = sum.op() == v1::DimExpr::ADD && sum.args_size() == 2 &&
+              sum.args(1).op() == v1::DimExpr::CONSTANT && divisor.op() == v1::DimExpr::CONSTANT &&
+              divisor.value() > 1 && sum.args(1).value() == divisor.value() - 1;
+  return ceil ? &sum.args(0) : nullptr;
+}
+
 // Precedences: 1 sum, 2 product, 3 atom.
 std::string Text(const v1::DimExpr& expr, int context, int depth) {
   if (depth > kMaxDepth) return "...";
@@ -96,6 +107,9 @@ std::string Text(const v1::DimExpr& expr, int context, int depth) {
     return absl::StrCat(name, "(", Text(expr.args(0), inner, depth + 1), separator,
                         Text(expr.args(1), inner == 0 ? 0 : inner + 1, depth + 1), ")");
   };
+  if (const v1::DimExpr* numerator = CeilNumerator(expr)) {
+    return absl::StrCat("ceil(", Text(*numerator, 2, depth + 1), " / ", expr.args(1).value(), ")");
+  }
   switch (expr.op()) {
     case v1::DimExpr::ADD:
       return infix(" + ", 1);

@@ -89,6 +89,10 @@ TEST(DimExpr, TextKeepsTheMeaning) {
   EXPECT_EQ(FormulaText(Op(E::MIN, Sym("seq"), Const(4))), "min(seq, 4)");
   EXPECT_EQ(FormulaText(Op(E::FLOOR_DIV, Sym("seq"), Op(E::MUL, Const(2), Const(3)))),
             "floor(seq / (2 * 3))");
+  EXPECT_EQ(FormulaText(Op(E::FLOOR_DIV, Op(E::ADD, sum, Const(63)), Const(64))),
+            "ceil((past + seq) / 64)");
+  EXPECT_EQ(FormulaText(Op(E::FLOOR_DIV, Op(E::ADD, sum, Const(62)), Const(64))),
+            "floor((past + seq + 62) / 64)");
   EXPECT_TRUE(IsSymbolic(sum));
   EXPECT_FALSE(IsSymbolic(Op(E::ADD, Const(1), Const(2))));
 }
