@@ -167,6 +167,12 @@ void RangeMap::SetAxis(const std::string& name, const Expr& extent) {
   extents_[name] = extent;
 }
 
+void RangeMap::NarrowVar(const std::string& name, Range range) {
+  auto [known, inserted] = vars_.try_emplace(name, range);
+  known->second.min = std::max(known->second.min, range.min);
+  known->second.max = std::min(known->second.max, range.max);
+}
+
 namespace {
 template <typename Map, typename Key>
 auto Lookup(const Map& map, const Key& key) {

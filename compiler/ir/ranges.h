@@ -41,6 +41,8 @@ class RangeMap {
   void SetBuiltin(BuiltinKind kind, Range range);
   // A variable with 0 <= name < extent; `extent` is remembered for proofs, and bounded by what is known.
   void SetAxis(const std::string& name, const Expr& extent);
+  // More is known of a variable, such as inside a branch; what was known stays.
+  void NarrowVar(const std::string& name, Range range);
 
   std::optional<Range> FindSymbol(const std::string& name) const;
   std::optional<Range> FindVar(const std::string& name) const;

@@ -10,22 +10,22 @@ namespace {
 
 bool HasLoad(const Expr& e) { return !Loads(e).empty(); }
 
-// What a select's condition says of one variable: `%d < 64` inside the branch taken, its opposite in the other.
-RangeMap Refined(const RangeMap& ranges, const Expr& condition, bool taken) {
+// What a select's condition says of one variable: `%d < 64` inside the branch taken, its opposite in
+// the other. Absent when the branch is never taken.
+std::optional<RangeMap> Refined(const RangeMap& ranges, const Expr& condition, bool taken) {
   RangeMap refined = ranges;
   const Binary* compare = As<Binary>(condition);
   const Var* var = compare ? As<Var>(compare->a) : nullptr;
   const auto limit = compare ? AsInt(compare->b) : std::nullopt;
-  if (!var || !limit || (compare->op != BinaryOp::kLt && compare->op != BinaryOp::kLe))
+  if (!var || !limit || (compare->op != BinaryOp::kLt && compare->op != BinaryOp::kLe)) {
     return refined;
-  const int64_t largest = compare->op == BinaryOp::kLt ? *limit - 1 : *limit;
-  Range range = Bounds(compare->a, ranges);
-  if (taken) {
-    range.max = std::min(range.max, largest);
-  } else {
-    range.min = std::max(range.min, largest + 1);
   }
-  refined.SetVar(var->name, range);
+  const int64_t largest = compare->op == BinaryOp::kLt ? *limit - 1 : *limit;
+  Range range = kUnknownRange;
+  (taken ? range.max : range.min) = taken ? largest : largest + 1;
+  refined.NarrowVar(var->name, range);
+  const Range narrowed = Bounds(compare->a, refined);
+  if (narrowed.min > narrowed.max) return std::nullopt;
   return refined;
 }
 
@@ -142,8 +142,10 @@ class OpVerifier {
   void Visit(const Expr& e, const RangeMap& ranges) {
     if (const Select* select = As<Select>(e)) {
       Visit(select->condition, ranges);
-      Visit(select->a, Refined(ranges, select->condition, true));
-      Visit(select->b, Refined(ranges, select->condition, false));
+      auto taken = Refined(ranges, select->condition, true);
+      auto other = Refined(ranges, select->condition, false);
+      if (taken) Visit(select->a, *taken);
+      if (other) Visit(select->b, *other);
     } else if (const Var* var = As<Var>(e)) {
       if (!axes_.contains(var->name)) Error("scope", Cat("%", var->name, " is not an axis here"));
     } else if (const Symbol* symbol = As<Symbol>(e)) {

@@ -14,6 +14,7 @@
 #include "compiler/passes/tensor/dead_values.h"
 #include "compiler/passes/tensor/inline_views.h"
 #include "compiler/passes/tensor/lower_graph.h"
+#include "tests/passes/segment_values.h"
 
 namespace hackc::passes {
 namespace {
@@ -140,21 +141,6 @@ TEST(LowerTensor, EqualKernelsHaveEqualText) {
   EXPECT_EQ(ir::Print(ir::LoopFn{input}), ir::Print(ir::LoopFn{post}));
 }
 
-// The values of a module's one segment, with which any choice of fusion can be tried.
-SegmentValues ValuesOf(const ir::TensorModule& module) {
-  SegmentValues values;
-  values.symbols = module.symbols;
-  for (const ir::SourceDecl& source : module.sources) {
-    values.types[source.name] = source.type;
-    values.source_kinds[source.name] = source.kind;
-  }
-  for (const ir::TensorOp& op : module.segments[0].ops) {
-    values.types[op.out] = op.type;
-    values.ops[op.out] = &op;
-  }
-  return values;
-}
-
 ir::TensorModule Parse(const std::string& sources, const std::string& ops) {
   auto module = ir::ParseTensor("hackc tensor 1\nmodule \"m\"\nsymbol seq in 1..64\n" + sources +
                                 "\nsegment s: repeat 1 from 0 step 1 carry () {\n" + ops +
@@ -176,7 +162,7 @@ TEST(FusionGate, ANormIsNotFusedIntoAMatrixProductsOperand) {
   ir::TensorModule module = Parse(kXAndW, kNormThenLinear);
   EXPECT_THAT(Names(LowerTensor(module).segments[0]), ElementsAre("norm", "linear"));
 
-  SegmentValues values = ValuesOf(module);
+  SegmentValues values = test::ValuesOf(module);
   ir::LoopLaunch norm = *BuildKernel(values, "n", {"ss"}), linear = *BuildKernel(values, "y", {});
   ir::LoopLaunch fused = *BuildKernel(values, "y", {"ss", "n"});
   EXPECT_FALSE(CostsNoMore({&fused.fn.fn}, {&norm.fn.fn, &linear.fn.fn}));
@@ -191,7 +177,7 @@ TEST(FusionGate, ARowsStatisticIsNeverRecomputedPerCell) {
   %y: f32[32, seq] = map "turned" [c in 32, s in seq] (@x[%s, %c] * rsqrt(@ss[%s]))
 )");
   EXPECT_THAT(Names(LowerTensor(module).segments[0]), ElementsAre("statistic", "turned"));
-  SegmentValues values = ValuesOf(module);
+  SegmentValues values = test::ValuesOf(module);
   EXPECT_GT(CostOf(BuildKernel(values, "y", {"ss"})->fn.fn, true).trips, 32 * 64 * 32);
 }
 
@@ -252,7 +238,7 @@ TEST(LowerTensor, WhatOnlyOneBranchReadsStaysInIt) {
   %twice: f32[seq, 8] = map "twice" [s in seq, c in 8] (@z[%s, %c] * 2.0)
   %y: f32[seq, 32] = map "joined" [s in seq, c in 32] select((%c < 8), (@twice[%s, %c] + @row[%c]), @x[%s, %c])
 )");
-  SegmentValues values = ValuesOf(module);
+  SegmentValues values = test::ValuesOf(module);
   EXPECT_FALSE(BuildKernel(values, "y", {"row"}).has_value());
   EXPECT_TRUE(BuildKernel(values, "y", {"twice"}).has_value());
   EXPECT_THAT(Names(LowerTensor(module).segments[0]), ElementsAre("row", "twice", "joined"));
@@ -276,7 +262,7 @@ TEST(FusionGate, NeverCostsMoreThanNoFusion) {
       ir::TensorModule separate = module;
       separate.segments = {module.segments[i]};
       std::vector<ir::LoopLaunch> kernels;
-      SegmentValues values = ValuesOf(separate);
+      SegmentValues values = test::ValuesOf(separate);
       for (const ir::TensorSegment& segment : module.segments) {
         for (const ir::SourceDecl& source : segment.sources)
           values.types[source.name] = source.type;
