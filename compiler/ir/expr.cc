@@ -387,7 +387,10 @@ Expr RewriteMemo(const Expr& e, const std::function<Expr(const Expr&)>& rewrite,
                  std::unordered_map<const ExprNode*, Expr>& memo) {
   if (!e) return e;
   if (auto it = memo.find(e.get()); it != memo.end()) return it->second;
-  auto recurse = [&](const Expr& child) { return RewriteMemo(child, rewrite, memo); };
+  std::vector<Expr> parts;
+  auto recurse = [&](const Expr& child) {
+    return parts.emplace_back(RewriteMemo(child, rewrite, memo));
+  };
   Expr rebuilt = std::visit(
       [&](const auto& n) -> Expr {
         using T = std::decay_t<decltype(n)>;
@@ -421,6 +424,10 @@ Expr RewriteMemo(const Expr& e, const std::function<Expr(const Expr&)>& rewrite,
         }
       },
       e->node);
+  // Folding may leave one of the parts (0 * 3 + %i is %i), which `rewrite` has seen: not twice.
+  for (const Expr& part : parts) {
+    if (part == rebuilt) return memo[e.get()] = rebuilt;
+  }
   Expr replaced = rewrite(rebuilt);
   return memo[e.get()] = replaced ? replaced : rebuilt;
 }
