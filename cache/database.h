@@ -3,12 +3,12 @@
 //
 //   HACKC_ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::Open(path));
 //   HACKC_ASSIGN_OR_RETURN(Statement find,
-//                          database->Prepare("SELECT bytes FROM blob WHERE digest = ?", Blob{raw}));
+//                          database->Prepare("SELECT id FROM blob WHERE digest = ?", Blob{raw}));
 //   HACKC_ASSIGN_OR_RETURN(bool found, find.Step());
 //
-// Codes: DATA_LOSS for a file that is no sound database, RESOURCE_EXHAUSTED for full and failing disks,
-// UNAVAILABLE for a lock that another process kept, PERMISSION_DENIED for what may not be written. Each text
-// names the file. A Database and its statements belong to one thread at a time.
+// Codes: DATA_LOSS for a file that is no sound database, RESOURCE_EXHAUSTED for full and failing
+// disks, UNAVAILABLE for a lock that another process kept, PERMISSION_DENIED for what may not be
+// written. Each text names the file. A Database and its statements belong to one thread at a time.
 #pragma once
 
 #include <sqlite3.h>
@@ -30,7 +30,8 @@ struct Blob {  // bound as a BLOB; other texts are bound as TEXT
   std::string_view bytes;
 };
 
-// One use of a prepared statement; given back to its database when it goes. Bound views must outlive it.
+// One use of a prepared statement; given back to its database when it goes. Bound views must
+// outlive it.
 class Statement {
  public:
   Statement(sqlite3_stmt* statement, const std::string* path)
@@ -57,7 +58,8 @@ class Statement {
 
 class Database {
  public:
-  // Creates the file where there is none. Sets what no use of the store goes without (see the source).
+  // Creates the file where there is none. Sets what no use of the store goes without (see the
+  // source).
   static absl::StatusOr<std::unique_ptr<Database>> Open(const std::string& path);
   ~Database();
 

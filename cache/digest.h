@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The address of bytes: their SHA-256, printed `sha256:<64 lower-case hex digits>`, the one spelling that
-// Parse accepts.
+// The address of bytes: their SHA-256, printed `sha256:<64 lower-case hex digits>`, the one
+// spelling that Parse accepts.
 //
 //   Digest digest = Sha256(cubin);
 //   absl::StatusOr<Digest> same = Digest::Parse(digest.ToString());

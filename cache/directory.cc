@@ -22,8 +22,8 @@ struct NetworkFileSystem {
   uint64_t type;
   const char* name;
 };
-// From linux/magic.h and the file systems' own sources; local ones are not listed. FUSE and 9p are left out:
-// containers and virtual machines use them for local disks.
+// From linux/magic.h and the file systems' own sources; local ones are not listed. FUSE and 9p are
+// left out: containers and virtual machines use them for local disks.
 constexpr NetworkFileSystem kNetworkFileSystems[] = {
     {0x6969, "NFS"},        {0x517b, "SMB"},        {0xff534d42, "CIFS"},  {0xfe534d42, "SMB2"},
     {0x5346414f, "AFS"},    {0x6b414653, "AFS"},    {0x73757245, "Coda"},  {0x00c36400, "Ceph"},

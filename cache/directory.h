@@ -16,16 +16,17 @@
 
 namespace hackc::cache {
 
-// Creates `path` with its parents and checks that it is a directory on a local file system. Each error names
-// the path: PERMISSION_DENIED, RESOURCE_EXHAUSTED (no space), else FAILED_PRECONDITION.
+// Creates `path` with its parents and checks that it is a directory on a local file system. Each
+// error names the path: PERMISSION_DENIED, RESOURCE_EXHAUSTED (no space), else FAILED_PRECONDITION.
 absl::Status PrepareDirectory(const std::string& path);
 
-// `type` is statfs's f_type. SQLite's write-ahead log is shared memory between the processes of one host,
-// and network file systems neither share that memory nor lock dependably: a store there loses data.
+// `type` is statfs's f_type. SQLite's write-ahead log is shared memory between the processes of one
+// host, and network file systems neither share that memory nor lock dependably: a store there loses
+// data.
 absl::Status CheckFileSystemType(const std::string& path, uint64_t type);
 
-// An exclusive lock among processes, on a file of its own, held until destruction. UNAVAILABLE if others
-// hold it for all of `timeout`.
+// An exclusive lock among processes, on a file of its own, held until destruction. UNAVAILABLE if
+// others hold it for all of `timeout`.
 class FileLock {
  public:
   static absl::StatusOr<FileLock> Acquire(const std::string& path,

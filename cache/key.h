@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Keys of actions: the SHA-256 of named fields, with nothing of the host, the time or the environment.
+// Keys of actions: the SHA-256 of named fields, with nothing of the host, the time or the
+// environment.
 //
 //   Key key = KeyBuilder("kernel").Add("arch", "sm_90a").Add("ir", canonical_text).Build();
 //   key.digest()   the address of the action
@@ -11,8 +12,8 @@
 //   field  = name "[" length of value in bytes "]=" value "\n"
 //   kind   = name = one or more of a-z 0-9 _ . -
 //
-// The length makes every field end where it says, whatever its value holds. The 1 is the format's version.
-// Key is an immutable value, safe from any thread. KeyBuilder belongs to one thread.
+// The length makes every field end where it says, whatever its value holds. The 1 is the format's
+// version. Key is an immutable value, safe from any thread. KeyBuilder belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +60,8 @@ class KeyBuilder {
 // The number of fields that differ or exist on one side only; a different kind counts as one more.
 int CountDifferences(const Key& a, const Key& b);
 
-// What makes `wanted` another key than `stored`, for a person: one paragraph per differing field, long
-// texts as the lines between their common beginning and end. Control bytes are escaped.
+// What makes `wanted` another key than `stored`, for a person: one paragraph per differing field,
+// long texts as the lines between their common beginning and end. Control bytes are escaped.
 std::string ExplainDifference(const Key& wanted, const Key& stored);
 
 }  // namespace hackc::cache

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The store without a disk: for tests, and for serving where the cache directory cannot be used. Same
-// contract as SqliteStore (tests run both side by side); the limit counts the bytes of rows.
+// The store without a disk: for tests, and for serving where the cache directory cannot be used.
+// Same contract as SqliteStore (tests run both side by side); the limit counts the bytes of rows.
 //
 //   std::unique_ptr<Store> store = std::make_unique<MemoryStore>(64 << 20);
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which rows were used when, until a write comes along that can note it: each read would be a write otherwise.
-// What a killed process forgets only makes eviction a little less exact.
+// Which rows were used when, until a write comes along that can note it: each read would be a write
+// otherwise. What a killed process forgets only makes eviction a little less exact.
 //
 //   uses.Record(PendingUses::kBlob, row.id);
 //   ... HACKC_RETURN_IF_ERROR(uses.WriteSome(database, 16));   // in a transaction

@@ -90,8 +90,9 @@ bool StoreFile::IsCurrent(const Connections& connections) const {
          facts.st_dev == connections.device && facts.st_ino == connections.inode;
 }
 
-// The last damaged file is kept for a person to look at, unless it would take a large part of the limit.
-// The index is unlinked: processes that have it mapped keep it, and a new database must not meet it.
+// The last damaged file is kept for a person to look at, unless it would take a large part of the
+// limit. The index is unlinked: processes that have it mapped keep it, and a new database must not
+// meet it.
 absl::Status StoreFile::MoveAside() const {
   const std::string aside = AsideOf(path_);
   unlink(LogOf(aside).c_str());

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The files of a SQLite store: opening them, finding out that they are damaged or no longer there, and how
-// many bytes each may have.
+// The files of a SQLite store: opening them, finding out that they are damaged or no longer there,
+// and how many bytes each may have.
 //
 //   StoreFile file(directory, limit_bytes);
 //   HACKC_ASSIGN_OR_RETURN(Connections connections, file.Open({}, false));
 //
-// In the directory: store.db, store.db-wal, store.db-shm (SQLite's), store.lock (held while one process
-// opens or replaces the others) and, after damage, store.db.corrupt with its log.
+// In the directory: store.db, store.db-wal, store.db-shm (SQLite's), store.lock (held while one
+// process opens or replaces the others) and, after damage, store.db.corrupt with its log.
 //
-// The limit covers them all, at each moment. The log may have `log_bytes`; the database may have `max_pages`,
-// which SQLite itself enforces; together with the log's index and what was moved aside they make the limit.
-// Const after construction, apart from the files themselves; safe from any thread.
+// The limit covers them all, at each moment. The log may have `max_log_bytes()`; the database may have
+// `max_pages`, which SQLite itself enforces; together with the log's index and what was moved aside
+// they make the limit. Const after construction, apart from the files themselves; safe from any
+// thread.
 #pragma once
 
 #include <sys/types.h>
@@ -42,12 +43,12 @@ class StoreFile {
 
   StoreFile(std::string directory, int64_t limit_bytes);
 
-  // Opens, creates or migrates. `old` is closed first. If it was found `damaged` and still is what lies in
-  // the directory, that is moved aside, and so is what turns out to be no database.
+  // Opens, creates or migrates. `old` is closed first. If it was found `damaged` and still is what
+  // lies in the directory, that is moved aside, and so is what turns out to be no database.
   absl::StatusOr<Connections> Open(Connections old, bool damaged) const;
 
-  // Whether the connections' file is still the one in the directory: another process may have moved it
-  // aside, or a person removed it.
+  // Whether the connections' file is still the one in the directory: another process may have moved
+  // it aside, or a person removed it.
   bool IsCurrent(const Connections& connections) const;
 
   int64_t LogBytes() const;

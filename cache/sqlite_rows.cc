@@ -94,8 +94,8 @@ absl::StatusOr<int64_t> DeleteBlob(Database& database, const Digest& digest) {
   return actions + database.changes();
 }
 
-// A use of an action is a use of its blobs, so a blob is never older than its actions, and a blob that goes
-// has lost them already. Of equal age, the action goes first.
+// A use of an action is a use of its blobs, so a blob is never older than its actions, and a blob
+// that goes has lost them already. Of equal age, the action goes first.
 absl::StatusOr<int64_t> DeleteOldest(Database& database) {
   HACKC_ASSIGN_OR_RETURN(
       Statement action,

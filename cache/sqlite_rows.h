@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The statements on the store's tables, one function each. They know rows, not files, limits or threads.
+// The statements on the store's tables, one function each. They know rows, not files, limits or
+// threads.
 //
 //   HACKC_ASSIGN_OR_RETURN(std::optional<ActionRow> row, FindAction(database, "kernel", key));
 //   if (row && !row->IsSound()) HACKC_RETURN_IF_ERROR(DeleteAction(database, row->id));
@@ -47,7 +48,8 @@ absl::Status InsertBlob(Database& database, const Digest& digest, std::string_vi
 absl::Status DeleteAction(Database& database, int64_t id);
 // With the actions that refer to it; returns how many rows went.
 absl::StatusOr<int64_t> DeleteBlob(Database& database, const Digest& digest);
-// Deletes what was used longest ago and is not pinned; returns how many rows went, 0 if all is pinned.
+// Deletes what was used longest ago and is not pinned; returns how many rows went, 0 if all is
+// pinned.
 absl::StatusOr<int64_t> DeleteOldest(Database& database);
 
 // Of the last 64 used actions of the key's kind with this name, the nearest other key.

@@ -17,8 +17,8 @@ CREATE TABLE blob(
   id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, used INTEGER NOT NULL, bytes BLOB NOT NULL);
 CREATE INDEX blob_used ON blob(used);
 CREATE TABLE action(
-  id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key BLOB NOT NULL, name TEXT NOT NULL, used INTEGER NOT NULL,
-  pinned INTEGER NOT NULL, seal BLOB NOT NULL, key_text BLOB NOT NULL, value BLOB NOT NULL,
+  id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key BLOB NOT NULL, name TEXT NOT NULL,
+  used INTEGER NOT NULL, pinned INTEGER NOT NULL, seal BLOB NOT NULL, key_text BLOB NOT NULL, value BLOB NOT NULL,
   UNIQUE(kind, key));
 CREATE INDEX action_used ON action(used) WHERE pinned = 0;
 CREATE INDEX action_name ON action(kind, name, used);

@@ -27,8 +27,8 @@ constexpr int64_t kCheckpointBytes = int64_t{4} << 20;
 constexpr absl::Duration kNeededCheckpointTimeout = absl::Milliseconds(300);
 constexpr int kBusyTimeoutMs = 5000;
 
-// An upper bound on the pages that a write of so many bytes changes: overflow pages carry 4092 bytes, and a
-// row more than that has its own leaf and some pages of indices.
+// An upper bound on the pages that a write of so many bytes changes: overflow pages carry 4092
+// bytes, and a row more than that has its own leaf and some pages of indices.
 int64_t PagesFor(int64_t bytes, int64_t rows) { return bytes / 4000 + 8 * rows + 16; }
 
 bool IsStoreFailure(const absl::Status& status) {
@@ -68,15 +68,16 @@ class SqliteStore : public Store {
   absl::Status WriteOnce(int64_t pages, Body body);
   // Writes down pending uses, evicts until `pages` more fit, shrinks a file that is over the limit.
   absl::Status MakeRoom(int64_t pages);
-  // A transaction that may change so many pages. Empties the log before it where that is large, or where
-  // they would take it over its share of the limit.
+  // A transaction that may change so many pages. Empties the log before it where that is large, or
+  // where they would take it over its share of the limit.
   absl::StatusOr<Transaction> Begin(int64_t pages);
   absl::Status ShrinkFile();
   void Checkpoint(absl::Duration timeout);
 
   const StoreFile file_;
 
-  // Taken in this order. A change of connections_ needs both mutexes, a use of one connection its own.
+  // Taken in this order. A change of connections_ needs both mutexes, a use of one connection its
+  // own.
   std::mutex writer_mutex_;
   std::mutex reader_mutex_;
   Connections connections_;
@@ -269,7 +270,8 @@ absl::Status SqliteStore::Write(int64_t pages, Body body) {
   }
   std::lock_guard lock(writer_mutex_);
   absl::Status status;
-  // Again after damage, with an empty log and with twice the room: the estimate may have been short.
+  // Again after damage, with an empty log and with twice the room: the estimate may have been
+  // short.
   for (int attempt = 0; attempt < 3; ++attempt) {
     if (absl::IsDataLoss(status) || !file_.IsCurrent(connections_)) {
       status = Reopen(absl::IsDataLoss(status));
@@ -344,8 +346,9 @@ absl::Status SqliteStore::MakeRoom(int64_t pages) {
   return ShrinkFile();
 }
 
-// Free pages are used again, so a file within its limit is left alone: only one from before the limit was
-// lowered shrinks, a checkpoint's worth at a time, since each page that moves goes through the log.
+// Free pages are used again, so a file within its limit is left alone: only one from before the
+// limit was lowered shrinks, a checkpoint's worth at a time, since each page that moves goes
+// through the log.
 absl::Status SqliteStore::ShrinkFile() {
   Database& database = *connections_.writer;
   for (;;) {
@@ -361,8 +364,8 @@ absl::Status SqliteStore::ShrinkFile() {
   }
 }
 
-// TRUNCATE, so that the bytes really go. It fails at once while another process does the same, and without
-// a busy handler also while someone reads or writes, hence the loop.
+// TRUNCATE, so that the bytes really go. It fails at once while another process does the same, and
+// without a busy handler also while someone reads or writes, hence the loop.
 void SqliteStore::Checkpoint(absl::Duration timeout) {
   sqlite3* handle = connections_.writer->handle();
   const absl::Time deadline = absl::Now() + timeout;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What has been compiled, kept by content: blobs by digest, and actions that say which blobs a key gave.
+// What has been compiled, kept by content: blobs by digest, and actions that say which blobs a key
+// gave.
 //
 //   NewAction made{.key = key, .name = "qkv_proj", .value = metadata};
 //   made.blobs = {{"cubin", cubin}, {"cuda", source}};
@@ -7,20 +8,22 @@
 //   absl::StatusOr<Action> action = store->GetAction("kernel", key.digest());
 //   absl::StatusOr<std::string> cubin = store->GetBlob(action->blobs[0].digest);
 //
-// A program, a report or a timing is an action too, of its own kind; a program names the kernels it needs in
-// `references`. The first sound action of a key stays, so that a key has one answer for all who ask; only
-// `replace` changes it.
+// A program, a report or a timing is an action too, of its own kind; a program names the kernels it
+// needs in `references`. The first sound action of a key stays, so that a key has one answer for
+// all who ask; only `replace` changes it.
 //
 // What callers rely on:
-// - Reads give what was written, or NOT_FOUND: rows that fail their digest are dropped with the actions that
-//   refer to them, counted, and reported as absent. Reads have no other error.
-// - Rows go when space is needed, least recently used first, so even a blob whose action was just read may be
-//   NOT_FOUND: then the action is a miss. Pinned actions and their blobs are never evicted.
-// - Writes fail with RESOURCE_EXHAUSTED (no room, disk full or failing), UNAVAILABLE (another process kept
-//   the store or its log busy), FAILED_PRECONDITION (a reference that is not stored) or INVALID_ARGUMENT. Nothing is
-//   then visible, the store keeps serving, and the next write tries afresh.
-// All stores are safe to use from any thread. std::mutex and not Abseil's: ThreadSanitizer cannot see into the
-// locks of an Abseil that was built without it.
+// - Reads give what was written, or NOT_FOUND: rows that fail their digest are dropped with the
+//   actions that refer to them, counted, and reported as absent. Reads have no other error.
+// - Rows go when space is needed, least recently used first, so even a blob whose action was just
+//   read may be NOT_FOUND: then the action is a miss. Pinned actions and their blobs are never
+//   evicted.
+// - Writes fail with RESOURCE_EXHAUSTED (no room, disk full or failing), UNAVAILABLE (another
+//   process kept the store or its log busy), FAILED_PRECONDITION (a reference that is not stored)
+//   or INVALID_ARGUMENT. Nothing is then visible, the store keeps serving, and the next write tries
+//   afresh.
+// All stores are safe to use from any thread. std::mutex and not Abseil's: ThreadSanitizer cannot
+// see into the locks of an Abseil that was built without it.
 #pragma once
 
 #include <cstdint>
@@ -98,8 +101,8 @@ class Store {
   virtual absl::Status Touch(std::string_view kind, const Digest& key) = 0;
   virtual absl::Status Pin(std::string_view kind, const Digest& key, bool pinned) = 0;
 
-  // Of the recently used actions with this kind and name, the key that differs from `key` in the fewest
-  // fields, or NOT_FOUND. `key` itself does not count.
+  // Of the recently used actions with this kind and name, the key that differs from `key` in the
+  // fewest fields, or NOT_FOUND. `key` itself does not count.
   virtual absl::StatusOr<Key> FindNearest(const Key& key, std::string_view name) = 0;
 
   virtual Stats GetStats() = 0;
@@ -122,7 +125,8 @@ std::string ExplainMiss(Store& store, const Key& key, std::string_view name);
 
 // For implementations: the action that `made` will be, with the digests of its blobs.
 Action ToAction(const NewAction& made);
-// Covers every part of an action, so that a row with any part changed or taken from another is found out.
+// Covers every part of an action, so that a row with any part changed or taken from another is
+// found out.
 Digest Seal(const Action& action);
 // The bytes of an action that are neither blobs nor references.
 int64_t OwnBytes(const Action& action);

@@ -171,7 +171,8 @@ TEST(SqliteLimit, LoweredLimitShrinksTheFile) {
   EXPECT_EQ(store->GetStats().corruptions, 0);
 }
 
-// A stopped reader keeps the log from being emptied: writes are then refused rather than the limit broken.
+// A stopped reader keeps the log from being emptied: writes are then refused rather than the limit
+// broken.
 TEST(SqliteLimit, HoldsWhileAReaderKeepsTheLog) {
   TempDirectory directory;
   constexpr int64_t kLimit = int64_t{8} << 20;

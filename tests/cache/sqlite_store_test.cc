@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What only a store on disk can meet: damaged rows and files, other versions, folders that cannot be used.
+// What only a store on disk can meet: damaged rows and files, other versions, folders that cannot
+// be used.
 #include "cache/sqlite_store.h"
 
 #include <gmock/gmock.h>
@@ -73,7 +74,8 @@ struct Damage {
 
 class RowDamageTest : public SqliteStoreTest, public ::testing::WithParamInterface<Damage> {};
 
-// Part 3 of the bug kinds: truncate, zero, flip one byte, swap; for blobs, actions and what ties them.
+// Part 3 of the bug kinds: truncate, zero, flip one byte, swap; for blobs, actions and what ties
+// them.
 INSTANTIATE_TEST_SUITE_P(
     Rows, RowDamageTest,
     ::testing::Values(
@@ -226,7 +228,8 @@ TEST_F(SqliteStoreTest, EmptyAndTruncatedFiles) {
   }
 }
 
-// Header and schema are sound, the tables' root pages are zero: opening succeeds, the first use meets it.
+// Header and schema are sound, the tables' root pages are zero: opening succeeds, the first use
+// meets it.
 TEST_F(SqliteStoreTest, DamagedPagesAreMetWhileRunning) {
   for (const bool write_first : {false, true}) {
     { Fill(*OpenAt(directory_.path()), 10); }
@@ -259,7 +262,8 @@ TEST_F(SqliteStoreTest, DamagedPagesAreMetWhileRunning) {
   }
 }
 
-// Whatever happens to the files while no one has them open: answers are right or absent, and a rebuild works.
+// Whatever happens to the files while no one has them open: answers are right or absent, and a
+// rebuild works.
 TEST_F(SqliteStoreTest, RandomDamageOfTheFiles) {
   for (int round = 0; round < 60; ++round) {
     std::mt19937 random(round);
@@ -299,8 +303,8 @@ TEST_F(SqliteStoreTest, FilesRemovedUnderARunningStore) {
   EXPECT_TRUE(std::filesystem::exists(database_));
 }
 
-// One process finds damage and moves the file aside; the other must not go on in the old one, nor remove
-// the new one's log when it closes.
+// One process finds damage and moves the file aside; the other must not go on in the old one, nor
+// remove the new one's log when it closes.
 TEST_F(SqliteStoreTest, FileMovedAsideUnderARunningStore) {
   std::unique_ptr<Store> first = OpenAt(directory_.path()), second = OpenAt(directory_.path());
   Fill(*first, 3);

@@ -256,7 +256,8 @@ TEST_P(StoreTest, ManyThreadsAtOnce) {
   EXPECT_EQ(store_->GetStats().store_failures, 0);
 }
 
-// The two stores share no code: whatever both agree on over random calls is likely what the contract says.
+// The two stores share no code: whatever both agree on over random calls is likely what the
+// contract says.
 TEST(StoresAgree, OnRandomCalls) {
   TempDirectory directory;
   std::unique_ptr<Store> disk = OpenAt(directory.path());

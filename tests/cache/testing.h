@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What several cache tests need: a folder that goes away, raw access to a store's database, short builders.
+// What several cache tests need: a folder that goes away, raw access to a store's database, short
+// builders.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +22,8 @@ namespace hackc::cache {
 class TempDirectory {
  public:
   TempDirectory() {
-    // In memory where it can be, for its speed: a killed process leaves the same there as on a disk.
+    // In memory where it can be, for its speed: a killed process leaves the same there as on a
+    // disk.
     const bool shared_memory = access("/dev/shm", W_OK) == 0;
     const std::string parent = shared_memory ? "/dev/shm" : std::filesystem::temp_directory_path();
     std::string path = parent + "/hackc_cache_XXXXXX";
@@ -38,7 +40,8 @@ class TempDirectory {
   std::string path_;
 };
 
-// Runs `sql` on the file through a connection of its own; returns how many rows the last statement changed.
+// Runs `sql` on the file through a connection of its own; returns how many rows the last statement
+// changed.
 inline int RawSql(const std::string& path, const std::string& sql) {
   sqlite3* handle = nullptr;
   EXPECT_EQ(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
