@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <functional>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -19,7 +21,6 @@
 #include "compiler/program/program_builder.h"
 #include "compiler/schedule/choose_schedule.h"
 #include "compiler/schedule/target.h"
-#include "compiler/support/internal_error.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/toolchain/nvrtc.h"
 
@@ -28,13 +29,15 @@ namespace {
 
 constexpr char kKeyFormat[] = "1";
 
-// Runs `work`, which returns a StatusOr; a contradiction inside the compiler becomes INTERNAL.
+// Runs `work`, which returns a StatusOr; what is thrown becomes INTERNAL. `ir` is called for the text of the IR
+// that was being worked on.
 template <typename Work>
-auto Guarded(Work&& work) -> decltype(work()) {
+auto Guarded(Work&& work, const std::function<std::string()>& ir = nullptr) -> decltype(work()) {
   try {
     return work();
-  } catch (const InternalError& error) {
-    return absl::InternalError(error.what());
+  } catch (const std::exception& error) {  // InternalError, or the standard library's
+    return absl::InternalError(
+        absl::StrCat(error.what(), ir ? "\nthe IR before it:\n" + ir() : ""));
   }
 }
 
@@ -139,7 +142,9 @@ absl::StatusOr<Plan> MakePlan(const CompileRequest& request) {
   plan.program.dtype = ProgramDType(plan.program);
   clock.Lap("build_program");
   for (size_t i = 0; i < built.loops.size(); ++i) {
-    HACKC_ASSIGN_OR_RETURN(KernelSource source, LowerKernel(built.loops[i], target));
+    const ir::LoopFn& loop = built.loops[i];
+    HACKC_ASSIGN_OR_RETURN(KernelSource source, Guarded([&] { return LowerKernel(loop, target); },
+                                                        [&] { return ir::Print(loop); }));
     plan.program.kernels[i] = source.kernel;
     plan.kernels.push_back(std::move(source));
   }

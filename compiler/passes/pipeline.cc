@@ -50,10 +50,8 @@ AnyModule Run(const ModulePass& pass, const AnyModule& before) {
 
 const std::vector<ModulePass>& ModulePasses() {
   static const auto* table = new std::vector<ModulePass>{
-      {"fuse_projections", &FuseProjections},
-      {"lower_graph", &LowerGraph},
-      {"inline_views", &InlineViews},
-      {"dead_values", &DeadValues},
+      {"fuse_projections", &FuseProjections}, {"lower_graph", &LowerGraph},
+      {"inline_views", &InlineViews},         {"dead_values", &DeadValues},
       {"lower_tensor", &LowerTensor},
   };
   return *table;
