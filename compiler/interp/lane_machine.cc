@@ -7,6 +7,7 @@
 #include "compiler/interp/lane_code.h"
 #include "compiler/ir/stmt_text.h"
 #include "compiler/support/cat.h"
+#include "compiler/support/internal_error.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::interp {
@@ -131,7 +132,11 @@ class Machine {
 }  // namespace
 
 absl::Status RunLanes(const ir::Function& fn, const LaneLaunch& launch, FunctionRun& run) {
-  return Machine(fn, launch, run).Run();
+  try {
+    return Machine(fn, launch, run).Run();
+  } catch (const InternalError& error) {  // what a verifier would have refused
+    return absl::InvalidArgumentError(Cat(launch.level, " ", fn.name, ": ", error.what()));
+  }
 }
 
 }  // namespace hackc::interp

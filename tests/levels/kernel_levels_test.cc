@@ -10,8 +10,11 @@
 #include "compiler/interp/kernel_interpreter.h"
 #include "compiler/interp/loop_interpreter.h"
 #include "compiler/interp/tile_interpreter.h"
+#include "compiler/ir/kernel_verify.h"
+#include "compiler/ir/loop_verify.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/stmt_text.h"
+#include "compiler/ir/tile_verify.h"
 #include "compiler/passes/graph/fuse_projections.h"
 #include "compiler/passes/loop/lower_tensor.h"
 #include "compiler/passes/lower_loop.h"
@@ -122,6 +125,7 @@ TEST_P(KernelLevels, EveryLevelAgrees) {
       auto parsed = ir::ParseLoop(ir::Print(launch.fn));
       ASSERT_OK(parsed);
       EXPECT_TRUE(ir::Equal(parsed->fn, launch.fn.fn));
+      EXPECT_THAT(ir::VerifyLoop(launch.fn), testing::IsEmpty()) << ir::Print(launch.fn);
       FunctionRun loop;
       for (const ir::SymbolDecl& symbol : launch.fn.fn.symbols) {
         auto it = param.symbols.find(symbol.name);
@@ -134,6 +138,9 @@ TEST_P(KernelLevels, EveryLevelAgrees) {
 
       auto lowered = passes::LowerLoop(launch.fn, schedule::ChooseSchedule(launch.fn, *target));
       ASSERT_OK(lowered);
+      EXPECT_THAT(ir::VerifyTile(lowered->tile), testing::IsEmpty()) << ir::Print(lowered->tile);
+      EXPECT_THAT(ir::VerifyKernel(lowered->kernel), testing::IsEmpty())
+          << ir::Print(lowered->kernel);
       auto tile_parsed = ir::ParseTile(ir::Print(lowered->tile));
       ASSERT_TRUE(tile_parsed.ok()) << tile_parsed.status() << "\n" << ir::Print(lowered->tile);
       EXPECT_TRUE(ir::Equal(tile_parsed->fn, lowered->tile.fn));

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/ir/bounds_proof.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "compiler/ir/linear.h"
+#include "compiler/ir/simplify.h"
+
+namespace hackc::ir {
+namespace {
+
+void Factors(const Expr& e, std::vector<Expr>& factors, int64_t& constant) {
+  const Binary* product = As<Binary>(e);
+  if (product && product->op == BinaryOp::kMul) {
+    Factors(product->a, factors, constant);
+    Factors(product->b, factors, constant);
+  } else if (auto value = AsInt(e);
+             value && *value > 0 && *value < (1 << 30) && constant < (1 << 30)) {
+    constant *= *value;
+  } else {
+    factors.push_back(e);
+  }
+}
+
+// a / b where b's factors are among a's.
+std::optional<Expr> Quotient(const Expr& a, const Expr& b) {
+  std::vector<Expr> of_a, of_b;
+  int64_t constant_a = 1, constant_b = 1;
+  Factors(a, of_a, constant_a);
+  Factors(b, of_b, constant_b);
+  if (constant_a % constant_b != 0) return std::nullopt;
+  for (const Expr& factor : of_b) {
+    auto it =
+        std::find_if(of_a.begin(), of_a.end(), [&](const Expr& e) { return Equal(e, factor); });
+    if (it == of_a.end()) return std::nullopt;
+    of_a.erase(it);
+  }
+  Expr quotient = IntLit(constant_a / constant_b);
+  for (const Expr& factor : of_a) quotient = quotient * factor;
+  return quotient;
+}
+
+// How often `fact` fits into `goal`: the ratio of their coefficients of a common atom; 1 when there is none.
+int64_t Multiple(const Expr& goal, const Expr& fact) {
+  const Linear of_goal = ToLinear(goal), of_fact = ToLinear(fact);
+  for (const Linear::Term& f : of_fact.terms) {
+    for (const Linear::Term& g : of_goal.terms) {
+      if (!Equal(f.atom, g.atom) || g.coefficient % f.coefficient != 0) continue;
+      if (const int64_t ratio = g.coefficient / f.coefficient; ratio > 1) return ratio;
+    }
+  }
+  return 1;
+}
+
+}  // namespace
+
+void AccessProver::SetAxis(const std::string& name, const Expr& extent) {
+  ranges_.SetAxis(name, Resolve(extent));
+}
+
+void AccessProver::SetBuiltin(BuiltinKind kind, const Expr& extent) {
+  SetAxis(std::string(Name(kind)), extent);
+}
+
+void AccessProver::SetLet(const std::string& name, const Expr& value) {
+  lets_[name] = Resolve(value);
+}
+
+Expr AccessProver::Resolve(const Expr& e) {
+  return Rewrite(e, [&](const Expr& node) { return ResolveNode(node); });
+}
+
+Expr AccessProver::ResolveNode(const Expr& e) {
+  if (const Builtin* builtin = As<Builtin>(e)) return Axis(std::string(Name(builtin->kind)));
+  if (const Var* var = As<Var>(e)) {
+    auto it = lets_.find(var->name);
+    return it == lets_.end() ? nullptr : it->second;
+  }
+  const Binary* binary = As<Binary>(e);
+  if (!binary || (binary->op != BinaryOp::kFloorDiv && binary->op != BinaryOp::kMod))
+    return nullptr;
+  const Var* axis = As<Var>(binary->a);
+  Expr extent = axis ? ranges_.FindExtent(axis->name) : nullptr;
+  if (!extent) return nullptr;
+  if (auto it = axes_.find(e); it != axes_.end()) return it->second;
+  std::optional<Expr> quotient = Quotient(extent, binary->b);
+  if (!quotient) return nullptr;
+  // The name holds the expression, which no name of a program can.
+  std::string name = Print(e);
+  ranges_.SetAxis(name, binary->op == BinaryOp::kMod ? binary->b : *quotient);
+  return axes_[e] = Axis(std::move(name));
+}
+
+void AccessProver::Assume(const Expr& condition, bool holds) {
+  if (!condition) return;
+  if (const Unary* unary = As<Unary>(condition); unary && unary->op == UnaryOp::kNot) {
+    return Assume(unary->a, !holds);
+  }
+  const Binary* binary = As<Binary>(condition);
+  if (!binary) return;
+  if (binary->op == (holds ? BinaryOp::kAnd : BinaryOp::kOr)) {
+    Assume(binary->a, holds);
+    Assume(binary->b, holds);
+    return;
+  }
+  if (IsFloat(binary->a->dtype) || binary->a->dtype == DType::kBool) return;
+  const Expr a = Resolve(binary->a), b = Resolve(binary->b);
+  // a < b; where a number divides both, they are at least that far apart.
+  auto less = [&](const Expr& small, const Expr& large) {
+    const int64_t gap = std::gcd(KnownDivisor(small), KnownDivisor(large));
+    facts_.push_back(large - small - std::max<int64_t>(1, gap));
+  };
+  if (binary->op == BinaryOp::kLt) {
+    holds ? less(a, b) : facts_.push_back(a - b);
+  } else if (binary->op == BinaryOp::kLe) {
+    holds ? facts_.push_back(b - a) : less(b, a);
+  } else if ((binary->op == BinaryOp::kEq && holds) || (binary->op == BinaryOp::kNe && !holds)) {
+    facts_.push_back(a - b);
+    facts_.push_back(b - a);
+  }
+}
+
+bool AccessProver::Prove(const Expr& goal) {
+  if (ProveNonNegative(goal, ranges_)) return true;
+  std::vector<Expr>
+      left;  // goals that remain once a fact is used, in the multiple that meets the goal
+  for (const Expr& fact : facts_) {
+    if (fact->dtype != goal->dtype) continue;
+    left.push_back(goal - fact * Multiple(goal, fact));
+    if (ProveNonNegative(left.back(), ranges_)) return true;
+  }
+  for (const Expr& rest : left) {
+    for (const Expr& fact : facts_) {
+      if (fact->dtype == rest->dtype &&
+          ProveNonNegative(rest - fact * Multiple(rest, fact), ranges_))
+        return true;
+    }
+  }
+  return false;
+}
+
+bool AccessProver::NonNegative(const Expr& e) {
+  if (const Binary* clamp = As<Binary>(e)) {
+    if (clamp->op == BinaryOp::kMax && (NonNegative(clamp->a) || NonNegative(clamp->b)))
+      return true;
+    if (clamp->op == BinaryOp::kMin && NonNegative(clamp->a) && NonNegative(clamp->b)) return true;
+  }
+  const Expr goal = Resolve(e);
+  return Prove(goal) || Prove(Simplify(goal, ranges_));
+}
+
+bool AccessProver::Less(const Expr& a, const Expr& b) {
+  if (a->dtype != b->dtype && !AsInt(a) && !AsInt(b)) return false;
+  if (const Binary* clamp = As<Binary>(a)) {
+    if (clamp->op == BinaryOp::kMax && Less(clamp->a, b) && Less(clamp->b, b)) return true;
+    if (clamp->op == BinaryOp::kMin && (Less(clamp->a, b) || Less(clamp->b, b))) return true;
+  }
+  const Expr goal = Resolve(MakeBinary(BinaryOp::kSub, b, a) - 1);
+  return Prove(goal) || Prove(Simplify(goal, ranges_));
+}
+
+}  // namespace hackc::ir

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/ir/kernel_verify.h"
+
+#include <algorithm>
+
+#include "compiler/ir/rewrite.h"
+#include "compiler/ir/shared_layout.h"
+#include "compiler/ir/stmt_verify.h"
+
+namespace hackc::ir {
+namespace {
+
+bool IsPowerOfTwo(int64_t value) { return value > 0 && (value & (value - 1)) == 0; }
+
+// How a value differs between the threads of a block.
+enum class Varies : uint8_t { kNever, kByWarp, kByThread };
+
+class KernelVerifier : public StmtVerifier {
+ public:
+  KernelVerifier(const KernelFn& kernel, const KernelLimits& limits)
+      : StmtVerifier("kernel", kernel.fn), kernel_(kernel), limits_(limits) {}
+
+ protected:
+  bool Allows(const Stmt& s) override {
+    return !As<Accumulator>(s) && !As<Accumulate>(s) && !As<Combine>(s);
+  }
+  bool Allows(LoopKind kind) override {
+    return kind == LoopKind::kSerial || kind == LoopKind::kUnroll;
+  }
+  bool AllowsThreads() override { return true; }
+
+  void Declare() override {
+    if (kernel_.threads < 32 || kernel_.threads % 32 != 0 ||
+        kernel_.threads > limits_.max_threads) {
+      Error("launch", Cat(kernel_.threads, " threads, expected a multiple of 32 up to ",
+                          limits_.max_threads));
+    }
+    if (kernel_.cluster < 1 || kernel_.cluster > limits_.max_cluster) {
+      Error("launch", Cat("cluster of ", kernel_.cluster, ", expected 1 to ", limits_.max_cluster));
+    }
+    if (kernel_.min_blocks_per_sm < 1 || kernel_.min_blocks_per_sm > 32) {
+      Error("launch", Cat("min_blocks_per_sm ", kernel_.min_blocks_per_sm, ", expected 1 to 32"));
+    }
+    bool layable = true;
+    WalkStmts(fn_.body, [&](const Stmt& s) {
+      const Alloc* alloc = As<Alloc>(s);
+      layable &= !alloc || FitsLayout(*alloc);
+    });
+    const int64_t shared = layable ? LayoutShared(fn_.body).total_bytes : 0;
+    if (shared > limits_.shared_bytes) {
+      Error("shared", Cat(shared, " bytes of shared memory, the limit is ", limits_.shared_bytes));
+    }
+    prover_.SetBuiltin(BuiltinKind::kThread, IntLit(kernel_.threads));
+    if (kernel_.grid.size() != 3)
+      return Error("launch", Cat("grid of rank ", kernel_.grid.size(), ", expected 3"));
+    for (int i = 0; i < 3; ++i) {
+      Expression(kernel_.grid[i], "grid extent", DType::kI32);
+      const Range range = kernel_.grid[i] ? prover_.BoundsOf(kernel_.grid[i]) : Range{};
+      const int64_t most = i == 0 ? INT32_MAX : 65535;
+      if (range.min < 1 || range.max > most || Dependence(kernel_.grid[i]) != Varies::kNever) {
+        Error("launch", Cat("grid extent `", Print(kernel_.grid[i]), "`, expected 1 to ", most));
+      }
+      prover_.SetBuiltin(static_cast<BuiltinKind>(static_cast<int>(BuiltinKind::kBlockX) + i),
+                         kernel_.grid[i]);
+    }
+  }
+
+  void Check(const Stmt& s) override {
+    std::visit([&](const auto& n) { CheckNode(n); }, s->node);
+  }
+
+  void After(const Stmt& s) override {
+    if (As<For>(s) || As<If>(s)) control_.pop_back();
+    if (const Let* let = As<Let>(s)) varies_[let->name] = Dependence(let->value);
+    if (nest_.size() == 1 && s == fn_.body.back()) CheckCopiesEnd();
+  }
+
+  void CheckExpr(const Expr& e) override { CheckShuffles(e, Control()); }
+
+ private:
+  static bool FitsLayout(const Alloc& n) {
+    double elements = 1;
+    for (int64_t extent : n.extents) elements *= extent > 0 ? static_cast<double>(extent) : 0x1p60;
+    return elements < 0x1p30 && n.padding >= 0 && n.padding <= 1024 && IsPowerOfTwo(n.alignment) &&
+           n.alignment <= 1024 && n.alignment >= SizeOf(n.dtype);
+  }
+
+  Varies Control() const {
+    Varies most = Varies::kNever;
+    for (Varies v : control_) most = std::max(most, v);
+    return most;
+  }
+
+  Varies Dependence(const Expr& e) const {
+    if (!e) return Varies::kNever;
+    if (const Builtin* builtin = As<Builtin>(e)) {
+      return builtin->kind == BuiltinKind::kThread ? Varies::kByThread : Varies::kNever;
+    }
+    if (const Var* var = As<Var>(e)) {
+      auto it = varies_.find(var->name);
+      return it == varies_.end() ? Varies::kNever : it->second;
+    }
+    if (As<Shuffle>(e)) return Varies::kByThread;
+    if (const Unary* unary = As<Unary>(e)) return Dependence(unary->a);
+    if (const Cast* cast = As<Cast>(e)) return Dependence(cast->a);
+    if (const Select* s = As<Select>(e)) {
+      return std::max({Dependence(s->condition), Dependence(s->a), Dependence(s->b)});
+    }
+    if (const Load* load = As<Load>(e)) {
+      const NameInfo* info = Find(load->buffer);
+      if (!info || (info->alloc && info->alloc->space == MemorySpace::kLocal))
+        return Varies::kByThread;
+      Varies most = Dependence(load->guard);
+      for (const Expr& index : load->indices) most = std::max(most, Dependence(index));
+      return most;
+    }
+    if (const Binary* binary = As<Binary>(e)) {
+      const Builtin* thread = As<Builtin>(binary->a);
+      const int64_t by = AsInt(binary->b).value_or(0);
+      if (thread && thread->kind == BuiltinKind::kThread &&
+          ((binary->op == BinaryOp::kFloorDiv && by > 0 && by % 32 == 0) ||
+           (binary->op == BinaryOp::kShr && by >= 5))) {
+        return Varies::kByWarp;
+      }
+      return std::max(Dependence(binary->a), Dependence(binary->b));
+    }
+    return Varies::kNever;
+  }
+
+  // Shuffles must not stand where only some lanes of a warp evaluate them.
+  void CheckShuffles(const Expr& e, Varies control) {
+    if (!e) return;
+    if (const Shuffle* shuffle = As<Shuffle>(e)) {
+      if (control == Varies::kByThread)
+        Error("warp", Cat("`", Print(e), "` is reached by only some lanes of a warp"));
+      CheckShuffles(shuffle->value, control);
+      CheckShuffles(shuffle->lane, control);
+    } else if (const Select* s = As<Select>(e)) {
+      const Varies inner = std::max(control, Dependence(s->condition));
+      CheckShuffles(s->condition, control);
+      CheckShuffles(s->a, inner);
+      CheckShuffles(s->b, inner);
+    } else if (const Binary* binary = As<Binary>(e)) {
+      const bool lazy = binary->op == BinaryOp::kAnd || binary->op == BinaryOp::kOr;
+      CheckShuffles(binary->a, control);
+      CheckShuffles(binary->b, lazy ? std::max(control, Dependence(binary->a)) : control);
+    } else if (const Load* load = As<Load>(e)) {
+      const Varies inner = std::max(control, Dependence(load->guard));
+      CheckShuffles(load->guard, control);
+      for (const Expr& index : load->indices) CheckShuffles(index, inner);
+      CheckRegisterIndex(load->buffer, load->indices);
+    } else if (const Unary* unary = As<Unary>(e)) {
+      CheckShuffles(unary->a, control);
+    } else if (const Cast* cast = As<Cast>(e)) {
+      CheckShuffles(cast->a, control);
+    }
+  }
+
+  bool IsRegisters(const std::string& name) const {
+    const NameInfo* info = Find(name);
+    return info && info->alloc && info->alloc->space == MemorySpace::kLocal;
+  }
+  bool IsShared(const std::string& name) const {
+    const NameInfo* info = Find(name);
+    return info && info->alloc && info->alloc->space == MemorySpace::kShared;
+  }
+
+  void CheckRegisterIndex(const std::string& name, const std::vector<Expr>& indices) {
+    if (!IsRegisters(name)) return;
+    for (const Expr& index : indices) {
+      bool constant = true;
+      Walk(index, [&](const Expr& node) {
+        const Var* var = As<Var>(node);
+        constant &= As<IntLiteral>(node) || As<Binary>(node) || (var && unrolled_.count(var->name));
+      });
+      if (!constant)
+        Error("registers", Cat("@", name, ": index `", Print(index),
+                               "` is not constant once loops are unrolled"));
+    }
+  }
+
+  // A slice of a register array.
+  const NameInfo* Registers(const std::string& name, const Expr& index, int64_t width) {
+    const NameInfo* info = Memory(name, false, false);
+    if (!info) return nullptr;
+    if (!IsRegisters(name)) {
+      Error("registers", Cat("@", name, " is not a register array"));
+      return nullptr;
+    }
+    CheckAccess(name, {index}, width);
+    if (index) CheckRegisterIndex(name, {index});
+    return info;
+  }
+
+  // The address of the access is a multiple of `bytes`, whatever the values of its variables.
+  void CheckAligned(std::string_view rule, const std::string& name,
+                    const std::vector<Expr>& indices, int64_t bytes) {
+    const NameInfo* info = Find(name);
+    if (!info || indices.size() != info->extents.size()) return;
+    const int64_t elements = bytes / SizeOf(info->dtype);
+    Expr stride = IntLit(1);
+    std::vector<int64_t> fixed;
+    if (info->alloc) fixed = Strides(*info->alloc);
+    bool aligned =
+        bytes % SizeOf(info->dtype) == 0 && (!info->alloc || info->alloc->alignment % bytes == 0);
+    for (size_t i = indices.size(); aligned && i-- > 0;) {
+      const Expr step = info->alloc ? IntLit(fixed[i]) : stride;
+      aligned = Divides(prover_.Known(indices[i]) * step, elements);
+      stride = stride * info->extents[i];
+    }
+    if (!aligned)
+      Error(rule, Cat("@", name, ": the address is not provably a multiple of ", bytes, " bytes"));
+  }
+
+  template <typename T>
+  void CheckNode(const T&) {}
+
+  void CheckNode(const For& n) {
+    control_.push_back(Dependence(n.extent));
+    if (!n.digits.empty()) Error("kind", "a loop of Kernel IR has no digits");
+    if (n.kind != LoopKind::kUnroll) return;
+    const int64_t extent = AsInt(n.extent).value_or(0);
+    if (extent < 1 || extent > 1024)
+      Error("kind", Cat("unrolled extent `", Print(n.extent), "`, expected 1 to 1024"));
+    unrolled_.insert(n.axis);
+  }
+  void CheckNode(const If& n) { control_.push_back(Dependence(n.condition)); }
+  void CheckNode(const Store& n) {
+    if (n.engine != CopyEngine::kRegisters) Error("kind", "a store goes through registers");
+    CheckRegisterIndex(n.buffer, n.indices);
+    CheckShuffles(n.value, std::max(Control(), Dependence(n.guard)));
+  }
+  void CheckNode(const Alloc& n) {
+    if (!n.layout.empty()) Error("shared", "an array of Kernel IR has no layout");
+    if (n.space == MemorySpace::kLocal) {
+      if (n.extents.size() != 1 || n.padding != 0) {
+        Error("registers", Cat("a register array has one dimension and no padding, got ",
+                               n.extents.size(), " and ", n.padding));
+      }
+    } else if (!FitsLayout(n)) {
+      Error("shared", Cat("no room for padding ", n.padding, ", alignment ", n.alignment));
+    }
+  }
+  void CheckNode(const Barrier&) {
+    if (Control() != Varies::kNever)
+      Error("uniform", "only some threads of the block reach the barrier");
+  }
+  void CheckWarp() {
+    if (Control() == Varies::kByThread) Error("warp", "only some lanes of a warp get here");
+  }
+
+  void CheckVector(const std::string& memory, const std::vector<Expr>& indices,
+                   const std::string& registers, const Expr& index, int width, const Expr& guard,
+                   bool load) {
+    const NameInfo* array = Registers(registers, index, width);
+    Condition(guard);
+    prover_.Assume(guard);
+    const NameInfo* info = Memory(memory, load, !load);
+    if (IsRegisters(memory)) Error("vector", Cat("@", memory, " is a register array"));
+    CheckAccess(memory, indices, width);
+    if (!info || !array) return;
+    const int64_t bytes = int64_t{width} * SizeOf(info->dtype);
+    if (info->dtype != array->dtype)
+      Error("vector", Cat("moves ", Name(info->dtype), " as ", Name(array->dtype)));
+    if (bytes != 2 && bytes != 4 && bytes != 8 && bytes != 16)
+      return Error("vector", Cat("a vector of ", bytes, " bytes"));
+    CheckAligned("vector", memory, indices, bytes);
+  }
+  void CheckNode(const VectorLoad& n) {
+    CheckVector(n.source, n.indices, n.target, n.target_index, n.width, n.guard, true);
+    const NameInfo* info = Find(n.source);
+    if (info && info->dtype != n.dtype)
+      Error("vector", Cat("loads ", Name(n.dtype), " from ", Name(info->dtype)));
+  }
+  void CheckNode(const VectorStore& n) {
+    CheckVector(n.target, n.indices, n.source, n.source_index, n.width, n.guard, false);
+  }
+
+  void CheckNode(const AsyncCopy& n) {
+    copies_.push_back(Place());
+    const NameInfo* target = Memory(n.target, false, true);
+    const NameInfo* source = Memory(n.source, true, false);
+    if (n.bytes != 4 && n.bytes != 8 && n.bytes != 16)
+      return Error("async", Cat("a copy of ", n.bytes, " bytes"));
+    if (!target || !source) return;
+    if (!IsShared(n.target) || source->access != Access::kRead || source->dtype != target->dtype) {
+      return Error("async", "a copy moves a `read` buffer into shared memory of its dtype");
+    }
+    const int64_t width = n.bytes / SizeOf(target->dtype);
+    CheckAccess(n.target, n.target_indices, width);
+    CheckAligned("async", n.target, n.target_indices, n.bytes);
+    Condition(n.guard);
+    prover_.Assume(n.guard);
+    CheckAccess(n.source, n.source_indices, width);
+    CheckAligned("async", n.source, n.source_indices, n.bytes);
+  }
+  void CheckNode(const AsyncCommit&) { commits_.push_back(Place()); }
+  void CheckNode(const AsyncWait& n) {
+    if (n.pending < 0) Error("async", Cat("waits for ", n.pending, " pending groups"));
+    waits_.push_back(Place());
+  }
+
+  void CheckNode(const LoadMatrix& n) {
+    CheckWarp();
+    if (n.count != 1 && n.count != 2 && n.count != 4)
+      return Error("matrix", Cat(n.count, " matrices"));
+    const NameInfo* target = Registers(n.target, n.target_index, 2 * n.count);
+    const NameInfo* source = Memory(n.source, true, false);
+    CheckAccess(n.source, n.indices, 8);
+    if (!target || !source) return;
+    if (!IsShared(n.source) || SizeOf(source->dtype) != 2 || target->dtype != source->dtype) {
+      return Error("matrix",
+                   "moves 16-bit elements of shared memory into registers of their dtype");
+    }
+    if (!Divides(n.target_index, 2))
+      Error("matrix", Cat("target index `", Print(n.target_index), "` is odd"));
+    CheckAligned("matrix", n.source, n.indices, 16);
+  }
+
+  void CheckNode(const Mma& n) {
+    CheckWarp();
+    const bool wide = n.shape == MmaShape::kM16N8K16;
+    const bool fits =
+        wide ? n.dtype == DType::kBF16 || n.dtype == DType::kF16 : n.dtype == DType::kF32;
+    if (!fits) return Error("mma", Cat(Name(n.dtype), " operands with k = ", wide ? 16 : 8));
+    const NameInfo* c = Registers(n.accumulator, n.accumulator_index, 4);
+    const NameInfo* a = Registers(n.a, n.a_index, wide ? 8 : 4);
+    const NameInfo* b = Registers(n.b, n.b_index, wide ? 4 : 2);
+    if (c && c->dtype != DType::kF32)
+      Error("mma", Cat("accumulator @", n.accumulator, " is ", Name(c->dtype)));
+    for (const NameInfo* operand : {a, b}) {
+      if (operand && operand->dtype != n.dtype) {
+        Error("mma",
+              Cat("a fragment of ", Name(operand->dtype), " for operands of ", Name(n.dtype)));
+      }
+    }
+  }
+
+  // Where a statement stands in program order, and the loops round it.
+  struct StmtPlace {
+    int order;
+    std::vector<Stmt> loops;
+    std::vector<Stmt> nest;
+  };
+  StmtPlace Place() {
+    StmtPlace place{order_++, {}, nest_};
+    std::copy_if(nest_.begin(), nest_.end(), std::back_inserter(place.loops),
+                 [](const Stmt& s) { return As<For>(s); });
+    return place;
+  }
+  static bool Follows(const StmtPlace& later, const StmtPlace& place) {
+    return later.order > place.order ||
+           std::any_of(place.loops.begin(), place.loops.end(), [&](const Stmt& loop) {
+             return std::find(later.loops.begin(), later.loops.end(), loop) != later.loops.end();
+           });
+  }
+  void CheckCopiesEnd() {
+    const std::vector<Stmt> here = nest_;
+    for (const StmtPlace& copy : copies_) {
+      nest_ = copy.nest;
+      auto follows = [&](const StmtPlace& place) { return Follows(place, copy); };
+      if (std::none_of(commits_.begin(), commits_.end(), follows))
+        Error("async", "the copy is never committed");
+      if (std::none_of(waits_.begin(), waits_.end(), follows))
+        Error("async", "the copy is never waited for");
+    }
+    nest_ = here;
+  }
+
+  const KernelFn& kernel_;
+  const KernelLimits& limits_;
+  std::unordered_map<std::string, Varies> varies_;  // lets; everything else is the same for all
+  std::vector<Varies> control_;                     // of the statements round the current one
+  std::set<std::string> unrolled_;
+  int order_ = 0;
+  std::vector<StmtPlace> copies_, commits_, waits_;
+};
+
+}  // namespace
+
+std::vector<std::string> VerifyKernel(const KernelFn& kernel, const KernelLimits& limits) {
+  return KernelVerifier(kernel, limits).Run();
+}
+
+}  // namespace hackc::ir

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/ir/loop_verify.h"
+
+#include "compiler/ir/stmt_verify.h"
+
+namespace hackc::ir {
+namespace {
+
+class LoopVerifier : public StmtVerifier {
+ public:
+  explicit LoopVerifier(const Function& fn) : StmtVerifier("loop", fn) {}
+
+ protected:
+  bool Allows(const Stmt& s) override {
+    return As<For>(s) || As<Let>(s) || As<Accumulator>(s) || As<Accumulate>(s) || As<Store>(s);
+  }
+  bool Allows(LoopKind kind) override { return kind == LoopKind::kSequential; }
+  bool AllowsThreads() override { return false; }
+  void Check(const Stmt& s) override {
+    if (const For* loop = As<For>(s); loop && !loop->digits.empty())
+      Error("kind", "a sequential loop has no digits");
+    if (const Accumulator* acc = As<Accumulator>(s); acc && !acc->layout.empty()) {
+      Error("extent", "a state has no layout at Loop level");
+    }
+    if (const Store* store = As<Store>(s); store && store->engine != CopyEngine::kRegisters) {
+      Error("engine", "a copy engine is chosen at Tile level");
+    }
+  }
+};
+
+}  // namespace
+
+std::vector<std::string> VerifyLoop(const LoopFn& fn) { return LoopVerifier(fn.fn).Run(); }
+
+}  // namespace hackc::ir

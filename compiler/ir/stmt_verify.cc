@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/ir/stmt_verify.h"
+
+#include "compiler/ir/stmt_fields.h"
+#include "compiler/ir/stmt_text.h"
+#include "compiler/ir/text_lexer.h"
+
+namespace hackc::ir {
+namespace {
+
+constexpr size_t kMaxRank = 8;
+constexpr size_t kMaxErrors = 50;
+
+bool IsInteger(DType dtype) { return dtype == DType::kI32 || dtype == DType::kI64; }
+
+bool OverSymbols(const Expr& e) {
+  bool only = true;
+  Walk(e, [&](const Expr& node) {
+    only &= As<IntLiteral>(node) || As<Symbol>(node) || As<Binary>(node) || As<Unary>(node) ||
+            As<Select>(node);
+  });
+  return only;
+}
+
+}  // namespace
+
+StmtVerifier::StmtVerifier(std::string_view level, const Function& fn)
+    : fn_(fn), prover_(fn.symbols), level_(level) {}
+
+void StmtVerifier::Error(std::string_view rule, std::string_view message) {
+  if (errors_.size() >= kMaxErrors) return;
+  std::string path = Cat(level_, " ", fn_.name);
+  for (const Stmt& s : nest_) path += " / " + PathName(*s);
+  errors_.push_back(Cat(path, ": ", message, " [", rule, "]"));
+}
+
+const NameInfo* StmtVerifier::Find(const std::string& name) const {
+  auto it = names_.find(name);
+  return it == names_.end() ? nullptr : &it->second;
+}
+
+void StmtVerifier::DeclareName(const std::string& name, NameInfo info) {
+  if (!IsName(name)) Error("name", Cat("\"", name, "\" is not a name"));
+  if (!defined_.insert(name).second) Error("unique", Cat("`", name, "` is defined twice"));
+  names_[name] = std::move(info);
+  scope_.push_back(name);
+}
+
+std::vector<std::string> StmtVerifier::Run() {
+  if (!IsName(fn_.name)) Error("name", Cat("\"", fn_.name, "\" is not a name"));
+  for (const SymbolDecl& symbol : fn_.symbols) {
+    if (!IsName(symbol.name)) Error("name", Cat("\"", symbol.name, "\" is not a name"));
+    if (!symbols_.insert(symbol.name).second)
+      Error("unique", Cat("symbol ", symbol.name, " is defined twice"));
+    if (symbol.min < 0 || symbol.min > symbol.max || symbol.max > INT32_MAX) {
+      Error("symbol", Cat("symbol ", symbol.name, " in ", symbol.min, "..", symbol.max,
+                          ", expected 0 <= min <= max < 2^31"));
+    }
+  }
+  for (const BufferDecl& buffer : fn_.buffers) {
+    if (buffer.shape.size() > kMaxRank)
+      Error("shape", Cat("@", buffer.name, " has more than ", kMaxRank, " dims"));
+    for (const Expr& extent : buffer.shape) {
+      Expression(extent, Cat("extent of @", buffer.name), DType::kI32);
+      if (!extent || !OverSymbols(extent) || prover_.BoundsOf(extent).min < 1) {
+        Error("shape",
+              Cat("@", buffer.name, ": extent `", Print(extent), "` is not positive over symbols"));
+      }
+    }
+    NameInfo info;
+    info.kind = NameInfo::Kind::kGlobal;
+    info.dtype = buffer.dtype;
+    info.extents = buffer.shape;
+    info.access = buffer.access;
+    DeclareName(buffer.name, std::move(info));
+  }
+  Declare();
+  VerifyBlock(fn_.body);
+  return std::move(errors_);
+}
+
+void StmtVerifier::VerifyBlock(const Block& block) {
+  const size_t mark = scope_.size();
+  for (const Stmt& s : block) {
+    if (!s) {
+      Error("kind", "an absent statement");
+      continue;
+    }
+    nest_.push_back(s);
+    if (nest_.size() > kMaxBlockDepth) {
+      Error("depth", Cat("statements nest more than ", kMaxBlockDepth, " levels"));
+    } else {
+      VerifyStmt(s);
+    }
+    nest_.pop_back();
+  }
+  while (scope_.size() > mark) {
+    names_.erase(scope_.back());
+    scope_.pop_back();
+  }
+}
+
+void StmtVerifier::VerifyStmt(const Stmt& s) {
+  if (!Allows(s)) {
+    Error("kind",
+          Cat("a ", level_, " function holds no `",
+              std::visit([](const auto& n) { return NodeName<std::decay_t<decltype(n)>>(); },
+                         s->node),
+              "`"));
+    return;
+  }
+  const size_t facts = prover_.Enter();
+  if (const For* loop = As<For>(s)) {
+    Expression(loop->extent, "extent", DType::kI32);
+    if (!Loads(loop->extent).empty())
+      Error("extent", Cat("extent `", Print(loop->extent), "` reads memory"));
+    if (!Allows(loop->kind))
+      Error("kind", Cat("a ", level_, " function holds no ", EnumName(loop->kind), " loop"));
+    DeclareName(loop->axis, {NameInfo::Kind::kAxis, DType::kI32});
+    if (loop->extent) prover_.SetAxis(loop->axis, loop->extent);
+  } else if (const Let* let = As<Let>(s)) {
+    Expression(let->value, "value", std::nullopt);
+  } else if (const Accumulator* acc = As<Accumulator>(s)) {
+    NameInfo info;
+    info.kind = acc->extents.empty() ? NameInfo::Kind::kScalarState : NameInfo::Kind::kState;
+    info.extents = acc->extents;
+    info.monoid = acc->monoid;
+    for (const Expr& extent : acc->extents) {
+      if (AsInt(extent).value_or(0) < 1)
+        Error("shape", Cat("extent `", Print(extent), "` is not a positive constant"));
+    }
+    DeclareName(acc->name, std::move(info));
+  } else if (const Alloc* alloc = As<Alloc>(s)) {
+    NameInfo info;
+    info.kind = NameInfo::Kind::kAlloc;
+    info.dtype = alloc->dtype;
+    info.alloc = alloc;
+    if (alloc->extents.size() > kMaxRank) Error("shape", Cat("more than ", kMaxRank, " dims"));
+    for (int64_t extent : alloc->extents) {
+      if (extent < 1 || extent > (1 << 24))
+        Error("shape", Cat("extent ", extent, ", expected 1 to 2^24"));
+      info.extents.push_back(IntLit(extent));
+    }
+    DeclareName(alloc->name, std::move(info));
+  } else if (const Accumulate* update = As<Accumulate>(s)) {
+    VerifyUpdate(*update);
+  } else if (const Store* store = As<Store>(s)) {
+    VerifyWrite(*store);
+  } else if (const If* branch = As<If>(s)) {
+    Condition(branch->condition);
+    prover_.Assume(branch->condition);
+  }
+  Check(s);
+  VerifyBlock(As<For>(s) ? As<For>(s)->body : As<If>(s) ? As<If>(s)->then : Block());
+  if (As<For>(s)) {  // out of scope with its body
+    names_.erase(scope_.back());
+    scope_.pop_back();
+  }
+  prover_.Leave(facts);
+  After(s);
+  if (const Let* let = As<Let>(s); let && let->value) {
+    DeclareName(let->name, {NameInfo::Kind::kLet, let->value->dtype});
+    if (IsInteger(let->value->dtype) && Loads(let->value).empty())
+      prover_.SetLet(let->name, let->value);
+  }
+}
+
+void StmtVerifier::VerifyUpdate(const Accumulate& update) {
+  const NameInfo* state = Find(update.name);
+  if (!state ||
+      (state->kind != NameInfo::Kind::kScalarState && state->kind != NameInfo::Kind::kState)) {
+    return Error("defined", Cat("%", update.name, " is not an accumulator here"));
+  }
+  if (static_cast<int>(update.operands.size()) != OperandCount(state->monoid)) {
+    Error("operands", Cat(Name(state->monoid), " takes ", OperandCount(state->monoid),
+                          " operands, got ", update.operands.size()));
+  }
+  Condition(update.guard);
+  prover_.Assume(update.guard);
+  CheckAccess(update.name, update.indices, 1);
+  for (const Expr& operand : update.operands) Expression(operand, "operand", DType::kF32);
+}
+
+void StmtVerifier::VerifyWrite(const Store& store) {
+  Condition(store.guard);
+  prover_.Assume(store.guard);
+  const NameInfo* target = Find(store.buffer);
+  const bool state = target && (target->kind == NameInfo::Kind::kScalarState ||
+                                target->kind == NameInfo::Kind::kState);
+  if (!(state && ReadsStatesByLoad())) target = Memory(store.buffer, false, true);
+  CheckAccess(store.buffer, store.indices, 1);
+  Expression(store.value, "value", target ? std::optional(target->dtype) : std::nullopt);
+}
+
+const NameInfo* StmtVerifier::Memory(const std::string& name, bool read, bool write) {
+  const NameInfo* info = Find(name);
+  if (!info || (info->kind != NameInfo::Kind::kGlobal && info->kind != NameInfo::Kind::kAlloc)) {
+    Error("defined", Cat("@", name, " is not a buffer here"));
+    return nullptr;
+  }
+  if (read && info->access == Access::kWrite)
+    Error("access", Cat("@", name, " is read but declared `write`"));
+  if (write && info->access == Access::kRead)
+    Error("access", Cat("@", name, " is written but declared `read`"));
+  return info;
+}
+
+void StmtVerifier::CheckAccess(const std::string& name, const std::vector<Expr>& indices,
+                               int64_t width) {
+  for (const Expr& index : indices) {
+    Expression(index, "index", std::nullopt);
+    if (!index || !IsInteger(index->dtype))
+      return Error("dtype", Cat("index `", Print(index), "` is not an integer"));
+  }
+  const NameInfo* info = Find(name);
+  if (!info) return;
+  if (indices.size() != info->extents.size()) {
+    return Error("rank", Cat("@", name, ": index rank ", indices.size(), ", buffer rank ",
+                             info->extents.size()));
+  }
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const Expr last = i + 1 == indices.size() ? indices[i] + (width - 1) : indices[i];
+    if (!prover_.NonNegative(indices[i]) || !prover_.Less(last, info->extents[i])) {
+      Error("bounds", Cat("@", name, ": index `", Print(last), "` of dimension ", i,
+                          " is not provably within 0..", Print(info->extents[i])));
+    }
+  }
+}
+
+void StmtVerifier::Condition(const Expr& e) {
+  if (e) Expression(e, "condition", DType::kBool);
+}
+
+void StmtVerifier::Expression(const Expr& e, std::string_view what, std::optional<DType> dtype) {
+  if (!e) return Error("dtype", Cat("the ", what, " is absent"));
+  if (e->depth > kMaxExprDepth)
+    return Error("depth", Cat("the ", what, " nests more than ", kMaxExprDepth, " levels"));
+  if (dtype && e->dtype != *dtype) {
+    Error("dtype", Cat("the ", what, " `", Print(e).substr(0, 200), "` is ", Name(e->dtype),
+                       ", expected ", Name(*dtype)));
+  }
+  CheckExpr(e);
+  Visit(e);
+}
+
+// Visits with the facts that guards and conditions give on the way.
+void StmtVerifier::Visit(const Expr& e) {
+  const size_t mark = prover_.Enter();
+  std::visit(
+      [&](const auto& n) {
+        using T = std::decay_t<decltype(n)>;
+        if constexpr (std::is_same_v<T, Symbol>) {
+          if (!symbols_.count(n.name)) Error("defined", Cat("symbol ", n.name, " is not declared"));
+        } else if constexpr (std::is_same_v<T, Var>) {
+          const NameInfo* info = Find(n.name);
+          const bool memory = info && (info->kind == NameInfo::Kind::kGlobal ||
+                                       info->kind == NameInfo::Kind::kAlloc ||
+                                       info->kind == NameInfo::Kind::kState);
+          if (!info || memory) return Error("defined", Cat("%", n.name, " is not a value here"));
+          if (info->dtype != n.dtype) {
+            Error("dtype",
+                  Cat("%", n.name, " is ", Name(info->dtype), ", used as ", Name(n.dtype)));
+          }
+        } else if constexpr (std::is_same_v<T, Builtin>) {
+          if (!AllowsThreads()) Error("kind", Cat(Name(n.kind), " below Kernel level only"));
+        } else if constexpr (std::is_same_v<T, Shuffle>) {
+          if (!AllowsThreads()) Error("kind", Cat(Name(n.kind), " below Kernel level only"));
+          Visit(n.value);
+          Visit(n.lane);
+        } else if constexpr (std::is_same_v<T, Unary> || std::is_same_v<T, Cast>) {
+          Visit(n.a);
+        } else if constexpr (std::is_same_v<T, Binary>) {
+          Visit(n.a);
+          if (n.op == BinaryOp::kAnd || n.op == BinaryOp::kOr)
+            prover_.Assume(n.a, n.op == BinaryOp::kAnd);
+          Visit(n.b);
+        } else if constexpr (std::is_same_v<T, Select>) {
+          Visit(n.condition);
+          prover_.Assume(n.condition, true);
+          Visit(n.a);
+          prover_.Leave(mark);
+          prover_.Assume(n.condition, false);
+          Visit(n.b);
+        } else if constexpr (std::is_same_v<T, Load>) {
+          VerifyLoad(n, e->dtype);
+        }
+      },
+      e->node);
+  prover_.Leave(mark);
+}
+
+void StmtVerifier::VerifyLoad(const Load& load, DType dtype) {
+  const NameInfo* info = Find(load.buffer);
+  const bool state = info && (info->kind == NameInfo::Kind::kState ||
+                              (info->kind == NameInfo::Kind::kScalarState && ReadsStatesByLoad()));
+  if (!state) info = Memory(load.buffer, true, false);
+  if (!info) return;
+  if (info->dtype != dtype) {
+    Error("dtype", Cat("@", load.buffer, " is ", Name(info->dtype), ", loaded as ", Name(dtype)));
+  }
+  Condition(load.guard);
+  prover_.Assume(load.guard);
+  CheckAccess(load.buffer, load.indices, 1);
+}
+
+}  // namespace hackc::ir
