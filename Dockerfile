@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-#   docker build -t hackc . && docker run --rm -p 8471:8471 hackc
-# With a GPU: docker run --gpus all ... hackc --listen 0.0.0.0:8471 --gpu 0 --cache-dir /var/cache/hackc
+#   docker build -t hackc . && docker run --rm -p 7070:7070 hackc
+# With a GPU: docker run --gpus all ... hackc --listen 0.0.0.0:7070 --gpu 0 --cache-dir /var/cache/hackc
 FROM debian:12 AS build
 WORKDIR /src
 # Before the sources, so that an edit does not install everything again.
@@ -17,7 +17,7 @@ COPY --from=build /opt/hackc /opt/hackc
 RUN useradd --system --create-home --home-dir /var/cache/hackc hackc
 USER hackc
 VOLUME /var/cache/hackc
-EXPOSE 8471
+EXPOSE 7070
 ENV PATH=/opt/hackc/bin:$PATH
 ENTRYPOINT ["hackc-server"]
-CMD ["--listen", "0.0.0.0:8471", "--gpu", "none", "--cache-dir", "/var/cache/hackc", "--log-format", "json"]
+CMD ["--listen", "0.0.0.0:7070", "--gpu", "none", "--cache-dir", "/var/cache/hackc", "--log-format", "json"]

@@ -72,6 +72,6 @@ function(hackc_tests name)
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
-  gtest_discover_tests(${name}_test TEST_PREFIX ${name}. PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300
+  gtest_discover_tests(${name}_test TEST_PREFIX ${name}. NO_PRETTY_VALUES PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300
                        DISCOVERY_TIMEOUT 60)
 endfunction()
