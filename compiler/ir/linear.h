@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Integer expressions as sums: constant + coefficient * atom + ... An atom is anything that is not a sum
-// or a multiple: a variable, a symbol, a quotient, a product of two atoms, a load.
+// Integer expressions as sums: constant + coefficient * atom + ... An atom is anything that is not
+// a sum or a multiple: a variable, a symbol, a quotient, a product of two atoms, a load.
 //
 //   Linear x = ToLinear((m * 64 + i) * 2 - i);   // 128*m + 1*i + 0
 //   FromLinear(x, DType::kI32);                  // ((m * 128) + i)

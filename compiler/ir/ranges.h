@@ -39,7 +39,8 @@ class RangeMap {
   void SetSymbol(const std::string& name, Range range);
   void SetVar(const std::string& name, Range range);
   void SetBuiltin(BuiltinKind kind, Range range);
-  // A variable with 0 <= name < extent; `extent` is remembered for proofs, and bounded by what is known.
+  // A variable with 0 <= name < extent; `extent` is remembered for proofs, and bounded by what is
+  // known.
   void SetAxis(const std::string& name, const Expr& extent);
   // More is known of a variable, such as inside a branch; what was known stays.
   void NarrowVar(const std::string& name, Range range);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Text of Tensor IR, both ways; see module_text.h for the frame around the operations. Each operation has its
-// label, its output's axes, and expressions over them.
+// Text of Tensor IR, both ways; see module_text.h for the frame around the operations. Each
+// operation has its label, its output's axes, and expressions over them.
 //
 //   %y.sum: f32[batch, seq, 64] = contract "q_linear" [b in batch, s in seq, c in 64] over [k in 32]
 //       (f32(@x[%b, %s, %k]), f32(@w[%c, %k]))

@@ -10,8 +10,8 @@ namespace {
 
 bool HasLoad(const Expr& e) { return !Loads(e).empty(); }
 
-// What a select's condition says of one variable: `%d < 64` inside the branch taken, its opposite in
-// the other. Absent when the branch is never taken.
+// What a select's condition says of one variable: `%d < 64` inside the branch taken, its opposite
+// in the other. Absent when the branch is never taken.
 std::optional<RangeMap> Refined(const RangeMap& ranges, const Expr& condition, bool taken) {
   RangeMap refined = ranges;
   const Binary* compare = As<Binary>(condition);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The expressions of Tensor IR operations, for passes and verifiers: list them, rewrite them, list the values
-// that they read.
+// The expressions of Tensor IR operations, for passes and verifiers: list them, rewrite them, list
+// the values that they read.
 //
 //   TensorOp doubled = MapExprs(op, [](const Expr& e) { return Simplify(e, ranges); });
 //   for (const std::string& value : ValuesRead(op)) ...
@@ -19,7 +19,8 @@ namespace hackc::ir {
 
 // Axes summed over: reduce or contract axes; none for the other kinds.
 std::vector<TensorAxis> ReducedAxes(const TensorOp& op);
-// Axes that the expressions may use besides the reduced ones: the output's, or a scatter's update axes.
+// Axes that the expressions may use besides the reduced ones: the output's, or a scatter's update
+// axes.
 const std::vector<TensorAxis>& FreeAxes(const TensorOp& op);
 
 // Every expression over axes: values, operands, indices, and extents of reduced axes.

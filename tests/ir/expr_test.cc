@@ -6,8 +6,8 @@
 namespace hackc::ir {
 namespace {
 
-// Inlining one operation into another gives its axes the names of the other's: i is replaced and comes back in
-// one step, and folding 0 * 3 + %i to %i must not lead to a second replacement.
+// Inlining one operation into another gives its axes the names of the other's: i is replaced and
+// comes back in one step, and folding 0 * 3 + %i to %i must not lead to a second replacement.
 TEST(Substitute, ReplacesOnceAlsoWhereFoldingLeavesAVariable) {
   Expr index = Axis("i") * 3 + Axis("j");
   auto replacement = [](const std::string& name) {

@@ -145,5 +145,29 @@ INSTANTIATE_TEST_SUITE_P(
                "\"two words\" is not a name"}),
     [](const auto& info) { return info.param.rule + "_" + std::to_string(info.index); });
 
+// What text cannot say.
+TEST(TensorVerifyNodes, OfAnotherScopeOrLevel) {
+  auto module = ParseTensor(ModuleText("  %y: f32[seq] = map \"l\" [s in seq] 1.0\n"));
+  ASSERT_TRUE(module.ok()) << module.status();
+  auto with = [&](const Expr& value) {
+    TensorModule changed = *module;
+    changed.segments[0].ops[0].op = TensorMap{value};
+    return VerifyTensor(changed);
+  };
+  Expr x = MakeLoad("x", DType::kF32, {Axis("s"), IntLit(0)});
+  EXPECT_THAT(with(x), IsEmpty());
+  EXPECT_THAT(with(MakeCast(DType::kF32, Axis("k"))),
+              ElementsAre(HasSubstr("%k is not an axis here [scope]")));
+  EXPECT_THAT(with(MakeCast(DType::kF32, MakeSymbol("width"))),
+              ElementsAre(HasSubstr("symbol width is not declared [scope]")));
+  EXPECT_THAT(with(MakeCast(DType::kF32, MakeBuiltin(BuiltinKind::kThread))),
+              ElementsAre(HasSubstr("thread.x is of Kernel level [scope]")));
+  EXPECT_THAT(with(MakeLoad("x", DType::kF32, {Axis("s"), IntLit(0)}, Lt(Axis("s"), IntLit(3)))),
+              ElementsAre(HasSubstr("guarded load of @x [scope]")));
+  Expr deep = x;
+  for (int i = 0; i < kMaxExprDepth; ++i) deep = MakeUnary(UnaryOp::kTanh, deep);
+  EXPECT_THAT(with(deep), ElementsAre(HasSubstr("levels [scope]")));
+}
+
 }  // namespace
 }  // namespace hackc::ir

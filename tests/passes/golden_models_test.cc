@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Graph, Tensor and Loop interpreters on the golden models: each level verifies, round-trips through its text
-// and computes what the level above does.
+// Graph, Tensor and Loop interpreters on the golden models: each level verifies, round-trips
+// through its text and computes what the level above does.
 #include <algorithm>
 
 #include "compiler/frontend/frontend.h"
@@ -137,9 +137,9 @@ TEST_P(GoldenModels, StepsWithCache) {
   CheckLevels(graph, kReordered, states);
 }
 
-// Rounding is where the graph has it. Sums that are held in f32 between Tensor operations round twice, which now
-// and then moves a value to its neighbour: hence a tolerance of a fraction of the dtype's precision.
-// lower_graph_test.cc has the casts themselves.
+// Rounding is where the graph has it. Sums that are held in f32 between Tensor operations round
+// twice, which now and then moves a value to its neighbour: hence a tolerance of a fraction of the
+// dtype's precision. lower_graph_test.cc has the casts themselves.
 TEST_P(GoldenModels, RoundingToStorage) {
   run_.round_to_storage = true;
   SetIds(1, 11, 0);

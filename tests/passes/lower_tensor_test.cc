@@ -170,7 +170,8 @@ TEST(FusionGate, ANormIsNotFusedIntoAMatrixProductsOperand) {
             CostOf(norm.fn.fn, true).operations + CostOf(linear.fn.fn, true).operations);
 }
 
-// A statistic whose row is not fixed by a loop outside of the columns would be summed again for each cell.
+// A statistic whose row is not fixed by a loop outside of the columns would be summed again for
+// each cell.
 TEST(FusionGate, ARowsStatisticIsNeverRecomputedPerCell) {
   ir::TensorModule module = Parse("input %x: f32[seq, 32]\n", R"(
   %ss: f32[seq] = reduce sum "statistic" [s in seq] over [k in 32] ((@x[%s, %k] * @x[%s, %k]))
@@ -209,7 +210,8 @@ TEST(FusionGate, AnEpilogueIsFused) {
   EXPECT_EQ(loops.segments[0].ops[0].fn.fn.computes, "linear + activation + scaled");
 }
 
-// Two sums over one extent share a loop, but not where the second needs the first: variance needs the mean.
+// Two sums over one extent share a loop, but not where the second needs the first: variance needs
+// the mean.
 TEST(LowerTensor, SumsThatDependOnEachOtherKeepTheirOrder) {
   ir::TensorModule module = Parse("input %x: f32[seq, 32]\n", R"(
   %total: f32[seq] = reduce sum "norm" [s in seq] over [k in 32] (@x[%s, %k])

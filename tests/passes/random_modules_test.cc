@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Random Tensor modules: they verify, round-trip, and mean the same after each pass down to kernels.
+// Random Tensor modules: they verify, round-trip, and mean the same after each pass down to
+// kernels.
 #include <gmock/gmock.h>
 
 #include <random>
@@ -79,7 +80,8 @@ class Generator {
     return axes;
   }
 
-  // A load of some value whose dims all find an axis of their extent, at shuffled and shifted indices.
+  // A load of some value whose dims all find an axis of their extent, at shuffled and shifted
+  // indices.
   Expr LoadOver(const std::vector<ir::TensorAxis>& axes) {
     for (int attempt = 0; attempt < 20; ++attempt) {
       const Value& value = values_[Pick(values_.size())];
@@ -187,8 +189,8 @@ std::string PrintKernels(const ir::LoopModule& loops) {
   return text;
 }
 
-// Kernels for the module with a random three quarters of its values fused, whatever it costs; absent when that cannot
-// be written.
+// Kernels for the module with a random three quarters of its values fused, whatever it costs;
+// absent when that cannot be written.
 std::optional<ir::LoopModule> FuseAtRandom(const ir::TensorModule& module, std::mt19937& random) {
   const ir::TensorSegment& segment = module.segments[0];
   std::set<std::string> fused;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The last step of writing a kernel: buffers get canonical names and declarations, and the kernel gets its
-// own name from the labels of what it computes.
+// The last step of writing a kernel: buffers get canonical names and declarations, and the kernel
+// gets its own name from the labels of what it computes.
 //
-// While a body is being written, values outside of the kernel are loads and stores of OutsideName(value) and
-// reduction states are KernelName(name), so that neither can be taken for an operation's axes or values.
+// While a body is being written, values outside of the kernel are loads and stores of
+// OutsideName(value) and reduction states are KernelName(name), so that neither can be taken for an
+// operation's axes or values.
 // Thread safety: pure functions; NameSet is for one thread.
 #pragma once
 

@@ -39,7 +39,8 @@ class Counter {
  private:
   using Seen = std::unordered_set<Expr, ExprHash, ExprEqual>;
 
-  // Axes stand at the middle of their range, so that a triangular loop nest counts half of its square.
+  // Axes stand at the middle of their range, so that a triangular loop nest counts half of its
+  // square.
   double Evaluate(const Expr& e) const {
     if (auto value = AsInt(e)) return static_cast<double>(*value);
     if (const Symbol* symbol = As<Symbol>(e)) return symbols_.at(symbol->name);

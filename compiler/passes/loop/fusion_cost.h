@@ -5,9 +5,9 @@
 //   bytes       loaded and stored by each iteration, every distinct element of a loop body once
 //   trips       iterations of all loops, serial or not
 //   operations  floating-point operations, transcendental ones counted as eight
-// A fusion is taken only if none of the three exceeds the sum over the separate kernels, both at the smallest
-// and at the largest sizes. So a value is never recomputed: a row's statistic for each cell, a norm for each
-// column of a matrix product.
+// A fusion is taken only if none of the three exceeds the sum over the separate kernels, both at
+// the smallest and at the largest sizes. So a value is never recomputed: a row's statistic for each
+// cell, a norm for each column of a matrix product.
 //
 // Thread safety: pure functions.
 #pragma once

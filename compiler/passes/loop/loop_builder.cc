@@ -77,7 +77,7 @@ class Builder {
     });
   }
 
-  // ---- scopes --------------------------------------------------------------------------------------
+  // ---- scopes ----
   size_t Depth() const { return scopes_.size() - 1; }
   template <typename T>
   void Append(T stmt) {
@@ -101,7 +101,8 @@ class Builder {
     Append(For{
         scope.axis, scope.role, LoopKind::kSequential, scope.extent, {}, std::move(scope.body)});
   }
-  // Runs `emit` as if only the loops up to `depth` were open: what it appends stands before the inner ones.
+  // Runs `emit` as if only the loops up to `depth` were open: what it appends stands before the
+  // inner ones.
   template <typename F>
   Expr At(size_t depth, F emit) {
     std::vector<Scope> inner(
@@ -127,7 +128,7 @@ class Builder {
     return depth;
   }
 
-  // ---- expressions -----------------------------------------------------------------------------------
+  // ---- expressions ----
   Expr Index(const Expr& e) { return Simplify(Value(e), ranges_); }
 
   // `e` over the kernel's names, with loads of fused values replaced by what computes them.
@@ -193,7 +194,8 @@ class Builder {
     return MakeVar(name, value->dtype);
   }
 
-  // Statements run whether or not the branch that wanted them is taken, so what they read must be in range.
+  // Statements run whether or not the branch that wanted them is taken, so what they read must be
+  // in range.
   void CheckInRange(const TensorOp& op, const std::vector<Expr>& at) {
     if (lazy_ == 0) return;
     for (size_t i = 0; i < at.size(); ++i) {
@@ -215,9 +217,9 @@ class Builder {
     return key;
   }
 
-  // ---- reductions ------------------------------------------------------------------------------------
-  // Output dimensions of a softmax_sum that its score does not depend on and that are read by a whole open
-  // loop: the state is kept for all of that loop's coordinates at once.
+  // ---- reductions ----
+  // Output dimensions of a softmax_sum that its score does not depend on and that are read by a
+  // whole open loop: the state is kept for all of that loop's coordinates at once.
   std::vector<size_t> VectorDims(const TensorOp& op, const std::vector<Expr>& at) const {
     const auto* reduce = std::get_if<TensorReduce>(&op.op);
     if (!reduce || reduce->monoid != Monoid::kSoftmaxSum) return {};
@@ -315,8 +317,8 @@ class Builder {
     return MakeVar(name, DType::kF32);
   }
 
-  // Reopens the loops of the reduction that was just closed here, if `op` sums over the same extents and does
-  // not need its result.
+  // Reopens the loops of the reduction that was just closed here, if `op` sums over the same
+  // extents and does not need its result.
   struct Reopened {
     std::vector<Expr> axes;           // none: not reopened
     std::vector<std::string> values;  // that the loops compute already

@@ -255,7 +255,7 @@ class Lowering {
     int64_t head_dim = StaticExtent(op.type.shape.back());
     Pointwise(op, op.out, [&](const std::vector<Expr>& at) {
       Expr d = at[3], pair, partner, first;
-      if (n.interleaved) {  // dims past the rotary ones are not rotated: clamp only what their branch skips
+      if (n.interleaved) {  // the clamp is for dims that pass unrotated
         pair = rotary == head_dim ? FloorDiv(d, 2) : Min(FloorDiv(d, 2), IntLit(half - 1));
         partner = FloorDiv(d, 2) * 2 + 1 - Mod(d, 2);
         first = MakeBinary(BinaryOp::kEq, Mod(d, 2), IntLit(0));
