@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/ir/graph_text.h"
 #include "compiler/ir/graph_verify.h"
+#include "compiler/ir/loop_verify.h"
 #include "compiler/ir/stmt_text.h"
 #include "compiler/ir/tensor_text.h"
 #include "compiler/ir/tensor_verify.h"
@@ -27,7 +28,15 @@ namespace {
 std::vector<std::string> Verify(const AnyModule& module) {
   if (const auto* graph = std::get_if<ir::GraphModule>(&module)) return ir::VerifyGraph(*graph);
   if (const auto* tensor = std::get_if<ir::TensorModule>(&module)) return ir::VerifyTensor(*tensor);
-  return {};
+  std::vector<std::string> errors;
+  for (const ir::LoopSegment& segment : std::get<ir::LoopModule>(module).segments) {
+    for (const ir::LoopLaunch& launch : segment.ops) {
+      for (const std::string& error : ir::VerifyLoop(launch.fn)) {
+        errors.push_back(absl::StrCat("segment ", segment.name, " / ", error));
+      }
+    }
+  }
+  return errors;
 }
 
 // The message and the IR before the pass, for whoever has to find the mistake.

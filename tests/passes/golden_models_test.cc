@@ -7,6 +7,7 @@
 #include "compiler/interp/graph_interpreter.h"
 #include "compiler/interp/tensor_interpreter.h"
 #include "compiler/ir/graph_verify.h"
+#include "compiler/ir/loop_verify.h"
 #include "compiler/ir/stmt_text.h"
 #include "compiler/ir/tensor_text.h"
 #include "compiler/ir/tensor_verify.h"
@@ -90,6 +91,7 @@ class GoldenModels : public testing::TestWithParam<std::string> {
     const ir::LoopModule loops = LowerTensor(tensor);
     for (const ir::LoopSegment& segment : loops.segments) {
       for (const ir::LoopLaunch& launch : segment.ops) {
+        EXPECT_THAT(ir::VerifyLoop(launch.fn), testing::IsEmpty());
         auto parsed = ir::ParseLoop(ir::Print(launch.fn));
         ASSERT_OK(parsed);
         EXPECT_EQ(ir::Print(*parsed), ir::Print(launch.fn));

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "compiler/interp/tensor_interpreter.h"
+#include "compiler/ir/loop_verify.h"
 #include "compiler/ir/stmt_text.h"
 #include "compiler/ir/tensor_text.h"
 #include "compiler/ir/tensor_verify.h"
@@ -252,6 +253,9 @@ TEST(RandomModules, MeanTheSameAtEveryLevel) {
     auto at_random = FuseAtRandom(inlined, random);
     if (at_random) {
       ++forced;
+      for (const ir::LoopLaunch& launch : at_random->segments[0].ops) {
+        EXPECT_THAT(ir::VerifyLoop(launch.fn), testing::IsEmpty()) << ir::Print(launch.fn);
+      }
       auto outputs = test::RunLoopModule(*at_random, run);
       ASSERT_OK(outputs);
       for (const auto& [name, data] : *expected) {
