@@ -21,8 +21,9 @@ namespace hackc::interp {
 
 struct FunctionRun {
   std::map<std::string, int64_t> symbols;
-  // By buffer name. What is declared `read` or `readwrite` must be here, in its dtype and shape. What is declared
-  // `write` is made by the run; its elements that were never written are NaN (0 for integers).
+  // By buffer name. What is declared `read` or `readwrite` must be here, in its dtype and shape.
+  // What is declared `write` is made by the run; its elements that were never written are NaN (0
+  // for integers).
   std::map<std::string, TensorData> buffers;
   Arithmetic arithmetic = Arithmetic::kExact;
 };

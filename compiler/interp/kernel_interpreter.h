@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Reference semantics of Kernel IR: a GPU that runs on the CPU. All threads of a block run each statement before the
-// next one; blocks run one after another. Refused, with the IR path and the threads at fault: accesses out of
-// bounds or misaligned, reads of what was never written (registers and shared memory included), races on shared
-// and global memory, barriers that some threads do not reach, warp instructions that only a part of a warp
-// reaches, and reads of a cp.async copy before its wait and a barrier.
+// Reference semantics of Kernel IR: a GPU that runs on the CPU. All threads of a block run each
+// statement before the next one; blocks run one after another. Refused, with the IR path and the
+// threads at fault: accesses out of bounds or misaligned, reads of what was never written
+// (registers and shared memory included), races on shared and global memory, barriers that some
+// threads do not reach, warp instructions that only a part of a warp reaches, and reads of a
+// cp.async copy before its wait and a barrier.
 //
 //   FunctionRun run;                              // function_run.h
 //   run.arithmetic = Arithmetic::kHardware;       // float32, as the GPU computes

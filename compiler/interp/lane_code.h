@@ -19,8 +19,8 @@ struct LaneStmt {
 };
 using LaneBlock = std::vector<LaneStmt>;
 
-// Compiles and runs the statements of one function. Failures are thrown as Failure; `path` then holds the
-// statements that were being compiled or run, outermost first.
+// Compiles and runs the statements of one function. Failures are thrown as Failure; `path` then
+// holds the statements that were being compiled or run, outermost first.
 class LaneCode {
  public:
   LaneCode(LaneState& state, Names& names, const ir::Block& body);
@@ -71,8 +71,8 @@ class LaneCode {
 
   std::shared_ptr<LaneExpr> Expression(const ir::Expr& e);
   Address AddressOf(const std::string& memory, const std::vector<ir::Expr>& indices);
-  // Element offset for each lane of `active` (others keep garbage), `width` elements checked. Stays valid
-  // until the next call for this address.
+  // Element offset for each lane of `active` (others keep garbage), `width` elements checked. Stays
+  // valid until the next call for this address.
   const std::vector<int64_t>& Offsets(const Address& address, const Active& active, int width);
 
   LaneState& state_;

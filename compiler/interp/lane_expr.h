@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Expressions with their names resolved to slots, evaluated for many lanes (threads) at once: one lane for Loop
-// and Tile IR, every thread of a block for Kernel IR. What does not differ between lanes is computed once.
+// Expressions with their names resolved to slots, evaluated for many lanes (threads) at once: one
+// lane for Loop and Tile IR, every thread of a block for Kernel IR. What does not differ between
+// lanes is computed once.
 //
 //   std::unique_ptr<LaneExpr> e = LaneExpr::Compile(expr, names);
 //   Values v = e->Eval(state, active);
@@ -123,8 +124,8 @@ class LaneExpr {
   std::vector<Cell> result_;
 };
 
-// Lanes of `active` where the bool `condition` is true: `active` itself when it is null or true everywhere,
-// otherwise `storage`.
+// Lanes of `active` where the bool `condition` is true: `active` itself when it is null or true
+// everywhere, otherwise `storage`.
 const Active& Filter(LaneExpr* condition, LaneState& state, const Active& active, Active& storage);
 
 // The warp's first lane, for each warp of `active`; fails unless every warp takes part as a whole.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The statement interpreter behind loop_interpreter.h, tile_interpreter.h and kernel_interpreter.h. Names are
-// resolved once; then each statement runs for all active lanes before the next one starts. An `if` or a guard
-// narrows the active lanes, a loop runs while any lane has iterations left.
+// The statement interpreter behind loop_interpreter.h, tile_interpreter.h and kernel_interpreter.h.
+// Names are resolved once; then each statement runs for all active lanes before the next one
+// starts. An `if` or a guard narrows the active lanes, a loop runs while any lane has iterations
+// left.
 //
 // Thread safety: pure function.
 #pragma once
@@ -23,8 +24,9 @@ struct LaneLaunch {
   bool reverse_blocks = false;
 };
 
-// InvalidArgument for inputs that do not fit the function; FailedPrecondition for what the code does wrong, with
-// its path: "kernel k0 / for %k / store @y: index 9 of dimension 0 is outside extent 9".
+// InvalidArgument for inputs that do not fit the function; FailedPrecondition for what the code
+// does wrong, with its path: "kernel k0 / for %k / store @y: index 9 of dimension 0 is outside
+// extent 9".
 absl::Status RunLanes(const ir::Function& fn, const LaneLaunch& launch, FunctionRun& run);
 
 }  // namespace hackc::interp

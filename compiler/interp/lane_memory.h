@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// One named array as the statement interpreters see it: global, shared, or one copy for each lane (registers).
-// Every access is checked: bounds of each index, alignment, reads of what was never written, copies still in
-// flight, and races between threads.
+// One named array as the statement interpreters see it: global, shared, or one copy for each lane
+// (registers). Every access is checked: bounds of each index, alignment, reads of what was never
+// written, copies still in flight, and races between threads.
 //
-// Two accesses race when they come from different threads, at least one writes, and nothing orders them: a
-// barrier orders threads of one block; nothing orders blocks. The interpreter runs a fixed order, so races
-// are found from traces of each element, not from wrong values.
+// Two accesses race when they come from different threads, at least one writes, and nothing orders
+// them: a barrier orders threads of one block; nothing orders blocks. The interpreter runs a fixed
+// order, so races are found from traces of each element, not from wrong values.
 //
 // Thread safety: none; one memory belongs to one running interpreter.
 #pragma once
@@ -58,8 +58,8 @@ class LaneMemory {
   void set_access(ir::Access access) { access_ = access; }
   void set_byte_base(int64_t base) { byte_base_ = base; }
 
-  // Element offset of `indices`, after checking each against its extent and `width` elements against the
-  // innermost one.
+  // Element offset of `indices`, after checking each against its extent and `width` elements
+  // against the innermost one.
   int64_t Offset(const int64_t* indices, size_t rank, int width = 1) const;
   // Fails unless element `offset` starts at a multiple of `bytes`.
   void CheckAligned(int64_t offset, int64_t bytes) const;

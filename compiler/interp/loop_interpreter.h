@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reference semantics of Loop IR: loops count up one after another, every access is checked against the buffer's
-// shape. See function_run.h for an example.
+// Reference semantics of Loop IR: loops count up one after another, every access is checked against
+// the buffer's shape. See function_run.h for an example.
 //
 // Thread safety: pure function of its arguments.
 #pragma once

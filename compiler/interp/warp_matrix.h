@@ -2,9 +2,11 @@
 // ldmatrix and mma.sync of one warp, with the fragment layouts of the PTX manual.
 //
 // With g = lane / 4 and t = lane % 4, element i of a lane's fragment is
-//   m16n8k16  a: row g + 8 * (i / 2 % 2), column 2t + i % 2 + 8 * (i / 4)    b: row 2t + i % 2 + 8 * (i / 2), column g
-//   m16n8k8   a: row g + 8 * (i % 2),     column t + 4 * (i / 2)             b: row t + 4 * i,                column g
-//   both      c: row g + 8 * (i / 2),     column 2t + i % 2
+//   m16n8k16 a: row g + 8 * (i / 2 % 2), column 2t + i % 2 + 8 * (i / 4)
+//            b: row 2t + i % 2 + 8 * (i / 2), column g
+//   m16n8k8  a: row g + 8 * (i % 2), column t + 4 * (i / 2)
+//            b: row t + 4 * i, column g
+//   both     c: row g + 8 * (i / 2), column 2t + i % 2
 //
 // Thread safety: none; they change the given state.
 #pragma once
@@ -38,14 +40,15 @@ struct Fragment {
   const std::vector<int64_t>& offsets;
 };
 
-// Lane first + 8 * i + r gives the address of row r of matrix i. Lane l receives elements 2 * (l % 4) and the
-// next of row l / 4 of each matrix; transposed: rows 2 * (l % 4) and the next of column l / 4.
+// Lane first + 8 * i + r gives the address of row r of matrix i. Lane l receives elements 2 * (l %
+// 4) and the next of row l / 4 of each matrix; transposed: rows 2 * (l % 4) and the next of column
+// l / 4.
 void LoadMatrixOfWarp(const ir::LoadMatrix& n, int first, LaneMemory& source,
                       const std::vector<int64_t>& rows, LaneMemory& target,
                       const std::vector<int64_t>& to, LaneState& state);
 
-// Products and their sum with the accumulator are exact, then rounded once; tf32 operands lose their low 13 bits
-// in hardware arithmetic.
+// Products and their sum with the accumulator are exact, then rounded once; tf32 operands lose
+// their low 13 bits in hardware arithmetic.
 void MmaOfWarp(const ir::Mma& n, const MmaLayout& layout, int first, Fragment c, Fragment a,
                Fragment b, LaneState& state);
 

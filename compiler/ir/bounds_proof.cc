@@ -42,7 +42,8 @@ std::optional<Expr> Quotient(const Expr& a, const Expr& b) {
   return quotient;
 }
 
-// How often `fact` fits into `goal`: the ratio of their coefficients of a common atom; 1 when there is none.
+// How often `fact` fits into `goal`: the ratio of their coefficients of a common atom; 1 when there
+// is none.
 int64_t Multiple(const Expr& goal, const Expr& fact) {
   const Linear of_goal = ToLinear(goal), of_fact = ToLinear(fact);
   for (const Linear::Term& f : of_fact.terms) {

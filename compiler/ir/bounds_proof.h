@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Proofs that an access is inside its buffer, from the extents of the axes round it and the conditions that hold
-// where it stands. A proof that is not found is a refusal: what cannot be proved is not compiled.
+// Proofs that an access is inside its buffer, from the extents of the axes round it and the
+// conditions that hold where it stands. A proof that is not found is a refusal: what cannot be
+// proved is not compiled.
 //
 //   AccessProver prover(fn.symbols);
 //   prover.SetAxis("m", MakeSymbol("seq"));                 // 0 <= m < seq
@@ -9,8 +10,8 @@
 //   prover.Less(Axis("t") * 64 + Axis("r"), MakeSymbol("seq"));   // true
 //   prover.Leave(mark);
 //
-// Quotients and remainders of an axis whose extent is a product (block.x // 4 where the grid is batch * 4) are
-// axes of their own, with the factors as extents.
+// Quotients and remainders of an axis whose extent is a product (block.x // 4 where the grid is
+// batch * 4) are axes of their own, with the factors as extents.
 // Thread safety: an object belongs to one thread.
 #pragma once
 

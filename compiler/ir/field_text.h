@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The generic text form of a node, driven by its field list: `combine {name = @sum, monoid = sum}`.
-// Absent expressions are left out; every other field is printed. Reading takes fields in any order and
-// leaves what is missing at its default.
+// Absent expressions are left out; every other field is printed. Reading takes fields in any order
+// and leaves what is missing at its default.
 //
 //   std::string out;
 //   PrintFields(combine, out);                               // {name = @sum, ...}

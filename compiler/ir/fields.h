@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Nodes that name their fields once. Equality, hash, child mapping, printing and parsing are loops over
-// that list, so that a new node needs one line and works everywhere.
+// Nodes that name their fields once. Equality, hash, child mapping, printing and parsing are loops
+// over that list, so that a new node needs one line and works everywhere.
 //
 //   struct Combine { std::string name; Monoid monoid; int thread_mask; };
 //   HACKC_FIELDS(Combine, "combine", name, monoid, thread_mask)

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: MIT
-// Verifies Kernel IR: refuses what a GPU would hang, fault or race on. The rules of stmt_verify.h (S1 to S13) and
+// Verifies Kernel IR: refuses what a GPU would hang, fault or race on. The rules of stmt_verify.h
+// (S1 to S13) and
 //
-//   K1 launch     threads are a multiple of 32 within the limit; grid has three i32 extents over symbols, positive, y and z
-//                 at most 65535; cluster is within the limit; min_blocks_per_sm is 1 to 32
-//   K2 kind       no acc, accumulate or combine; loops are serial or unrolled, the latter of constant extent up to 1024;
-//                 stores go through registers
-//   K3 registers  a register array has one dimension, and neither layout nor padding; its indices are constant once loops are
-//                 unrolled
-//   K4 shared     shared arrays have no layout, padding >= 0, an alignment that is a power of two up to 1024 and holds an
-//                 element; all together fit the limit
-//   K5 uniform    a barrier is reached by all threads of the block: the conditions and extents round it are the same for all
+//   K1 launch     threads are a multiple of 32 within the limit; grid has three i32 extents over
+//                 symbols, positive, y and z at most 65535; cluster is within the limit;
+//                 min_blocks_per_sm is 1 to 32
+//   K2 kind       no acc, accumulate or combine; loops are serial or unrolled, the latter of
+//                 constant extent up to 1024; stores go through registers
+//   K3 registers  a register array has one dimension, and neither layout nor padding; its indices
+//                 are constant once loops are unrolled
+//   K4 shared     shared arrays have no layout, padding >= 0, an alignment that is a power of two
+//                 up to 1024 and holds an element; all together fit the limit
+//   K5 uniform    a barrier is reached by all threads of the block: the conditions and extents
+//                 round it are the same for all
 //   K6 warp       load_matrix, mma and shuffles are reached by whole warps
-//   K7 vector     a vector moves 2, 4, 8 or 16 bytes between a register array and memory of its dtype, at an address
-//                 that is provably a multiple of its size
-//   K8 async      a copy moves 4, 8 or 16 bytes from a `read` buffer into shared memory of its dtype, both aligned; it is
-//                 committed and waited for, later or in the next round of a loop round it
-//   K9 matrix     load_matrix: 1, 2 or 4 matrices of 16-bit elements, from aligned rows of shared memory into registers of the
-//                 same dtype, at an even index
-//   K10 mma       shape and dtype go together; fragments are register arrays of the operands' dtype, the accumulator f32
+//   K7 vector     a vector moves 2, 4, 8 or 16 bytes between a register array and memory of its
+//                 dtype, at an address that is provably a multiple of its size
+//   K8 async      a copy moves 4, 8 or 16 bytes from a `read` buffer into shared memory of its
+//                 dtype, both aligned; it is committed and waited for, later or in the next round
+//                 of a loop round it
+//   K9 matrix     load_matrix: 1, 2 or 4 matrices of 16-bit elements, from aligned rows of shared
+//                 memory into registers of the same dtype, at an even index
+//   K10 mma       shape and dtype go together; fragments are register arrays of the operands'
+//                 dtype, the accumulator f32
 //   Not checked: races (the interpreter finds them); register pressure (the toolchain reports it).
 //
 // Thread safety: a pure function.
@@ -31,10 +36,10 @@
 
 namespace hackc::ir {
 
-// Of the target; the defaults are the smallest of the archs that hackc knows.
+// Of the target; the defaults are the largest of the archs that hackc knows.
 struct KernelLimits {
   int max_threads = 1024;
-  int64_t shared_bytes = 101376;
+  int64_t shared_bytes = 232448;
   int max_cluster = 8;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Verifies Loop IR: the rules of stmt_verify.h (S1 to S13) and
 //
-//   L1 kind      holds for, let, acc, accumulate and store; loops are sequential, with no digits; nothing of threads
+//   L1 kind      holds for, let, acc, accumulate and store; loops are sequential, with no digits;
+//                nothing of threads
 //   L2 engine    values are stored through registers
 //   L3 extent    states have no layout; a scalar state is read as %name
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Equality, walks and rewriting of statements, for every level. Statements are immutable: a rewrite returns
-// a new block in which every subtree that did not change is the same handle.
+// Equality, walks and rewriting of statements, for every level. Statements are immutable: a rewrite
+// returns a new block in which every subtree that did not change is the same handle.
 //
 //   // Unroll loops of one iteration.
 //   Block out = RewriteStmts(body, [](const Stmt& s) -> std::optional<Block> {
@@ -28,13 +28,13 @@ bool Equal(const Block& a, const Block& b);
 bool Equal(const Function& a, const Function& b);
 size_t Hash(const Block& block);
 
-// Bottom-up: `rewrite` sees each statement after its children; nullopt keeps it, a block (maybe empty) takes
-// its place. A statement shared by several places is rewritten once.
+// Bottom-up: `rewrite` sees each statement after its children; nullopt keeps it, a block (maybe
+// empty) takes its place. A statement shared by several places is rewritten once.
 Block RewriteStmts(const Block& block,
                    const std::function<std::optional<Block>(const Stmt&)>& rewrite);
 
-// Each whole expression that a statement holds (absent ones are skipped); null keeps it. For a change of
-// single nodes call Rewrite(e, ...) or Substitute(e, ...) inside.
+// Each whole expression that a statement holds (absent ones are skipped); null keeps it. For a
+// change of single nodes call Rewrite(e, ...) or Substitute(e, ...) inside.
 Block MapExprs(const Block& block, const std::function<Expr(const Expr&)>& map);
 
 // Replaces variables by name; null keeps a variable.

@@ -218,6 +218,7 @@ void StmtVerifier::CheckAccess(const std::string& name, const std::vector<Expr>&
     return Error("rank", Cat("@", name, ": index rank ", indices.size(), ", buffer rank ",
                              info->extents.size()));
   }
+  if (!ChecksBounds()) return;
   for (size_t i = 0; i < indices.size(); ++i) {
     const Expr last = i + 1 == indices.size() ? indices[i] + (width - 1) : indices[i];
     if (!prover_.NonNegative(indices[i]) || !prover_.Less(last, info->extents[i])) {

@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: MIT
-// What Loop, Tile and Kernel IR have in common, verified once; each level's verifier adds its own rules.
+// What Loop, Tile and Kernel IR have in common, verified once; each level's verifier adds its own
+// rules.
 //
-//   S1 name      names of functions, symbols, buffers and values are made of letters, digits, `_` and `.`
+//   S1 name      names of functions, symbols, buffers and values are made of letters, digits, `_`
+//                and `.`
 //   S2 unique    each name is defined once in a function
 //   S3 defined   a name is used after its definition, in the body that holds it, as what it is
 //   S4 symbol    0 <= min <= max < 2^31
-//   S5 shape     a buffer's extents are i32 over symbols, positive within their bounds; at most 8 of them
+//   S5 shape     a buffer's extents are i32 over symbols, positive within their bounds; at most 8
+//                of them
 //   S6 kind      statements, loops and expressions are of kinds that the level knows
 //   S7 extent    a loop's extent is an i32 expression without loads
-//   S8 dtype     loads, variables and stored values have the dtype of what they name; conditions are bool, indices
-//                integers; operands of reductions are f32
+//   S8 dtype     loads, variables and stored values have the dtype of what they name; conditions
+//                are bool, indices integers; operands of reductions are f32
 //   S9 rank      there are as many indices as dimensions
-//   S10 bounds   every index is provably inside its dimension, given the axes, guards and conditions round it
-//   S11 access   only `write` and `readwrite` buffers are written, only `read` and `readwrite` ones are read
+//   S10 bounds   every index is provably inside its dimension, given the axes, guards and
+//                conditions round it
+//   S11 access   only `write` and `readwrite` buffers are written, only `read` and `readwrite` ones
+//                are read
 //   S12 operands a reduction gets as many operands as its monoid takes
 //   S13 depth    expressions nest at most kMaxExprDepth levels, statements kMaxBlockDepth
-//   Not checked: that index arithmetic stays within 32 bits; that iterations of free loops write apart.
+//   Not checked: that index arithmetic stays within 32 bits; that iterations of free loops write
+//   apart.
 //
 // Thread safety: an object belongs to one thread.
 #pragma once
@@ -62,6 +68,7 @@ class StmtVerifier {
   virtual bool Allows(const Stmt& s) = 0;
   virtual bool Allows(LoopKind kind) = 0;
   virtual bool AllowsThreads() = 0;  // builtins and shuffles
+  virtual bool ChecksBounds() { return true; }
   virtual bool ReadsStatesByLoad() { return false; }
   virtual void Declare() {}
   virtual void Check(const Stmt&) {}
@@ -72,7 +79,8 @@ class StmtVerifier {
   const NameInfo* Find(const std::string& name) const;
   // Rank, index types and bounds of an access of `width` elements along the last dimension.
   void CheckAccess(const std::string& name, const std::vector<Expr>& indices, int64_t width);
-  // The same for a register array or buffer that a statement names, which must be one and be readable / writable.
+  // The same for a register array or buffer that a statement names, which must be one and be
+  // readable / writable.
   const NameInfo* Memory(const std::string& name, bool read, bool write);
   void Expression(const Expr& e, std::string_view what, std::optional<DType> dtype);
   void Condition(const Expr& e);  // absent or bool

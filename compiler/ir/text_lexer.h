@@ -94,7 +94,8 @@ class TextLexer {
   Token token_;
 };
 
-// The shortest text that reads back as the same double; always with a point or exponent, or inf, nan.
+// The shortest text that reads back as the same double; always with a point or exponent, or inf,
+// nan.
 std::string PrintFloat(double value);
 // "..." with C escapes.
 std::string PrintString(std::string_view text);

@@ -18,7 +18,7 @@ class TileVerifier : public StmtVerifier {
       : StmtVerifier("tile", tile.fn), schedule_(tile.schedule) {
     WalkStmts(tile.fn.body, [&](const Stmt& s) {
       const For* loop = As<For>(s);
-      split_ = split_ || (loop && loop->kind != LoopKind::kSequential);
+      split_ = split_ && (!loop || loop->kind != LoopKind::kSequential);
     });
   }
 
@@ -33,6 +33,7 @@ class TileVerifier : public StmtVerifier {
   }
   bool AllowsThreads() override { return false; }
   bool ReadsStatesByLoad() override { return true; }
+  bool ChecksBounds() override { return split_; }
 
   void Declare() override {
     const Schedule& s = schedule_;
@@ -191,7 +192,7 @@ class TileVerifier : public StmtVerifier {
   }
 
   const Schedule& schedule_;
-  bool split_ = false;
+  bool split_ = true;  // no axis is left as it was at Loop level
 };
 
 }  // namespace

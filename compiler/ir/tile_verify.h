@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: MIT
 // Verifies Tile IR: the rules of stmt_verify.h (S1 to S13) and
 //
-//   T1 kind      holds for, let, acc, accumulate, store, alloc and combine; loops are grid, serial or local, or all
-//                sequential (before axes are split); nothing of threads
-//   T2 schedule  threads are a power of two from 32 to 1024; axes are listed once, with steps >= 1; stages name
-//                buffers of the function, with depth >= 1 and padding >= 0; cluster, split and blocks are >= 1
-//   T3 digits    only local loops have digits; their extents multiply to the loop's extent; thread digits are powers
-//                of two within the block's threads; nested local loops use different bits of the thread index; a
-//                matrix digit stands alone, on a contract axis
+//   T1 kind      holds for, let, acc, accumulate, store, alloc and combine; loops are grid, serial
+//                or local, or all sequential (before axes are split); nothing of threads
+//   T2 schedule  threads are a power of two from 32 to 1024; axes are listed once, with steps >= 1;
+//                stages name buffers of the function, with depth >= 1 and padding >= 0; cluster,
+//                split and blocks are >= 1
+//   T3 digits    only local loops have digits; their extents multiply to the loop's extent; thread
+//                digits are powers of two within the block's threads; nested local loops use
+//                different bits of the thread index; a matrix digit stands alone, on a contract
+//                axis
 //   T4 grid      grid loops stand in grid loops only
-//   T5 layout    a local array or state has no layout or one digit list for each dimension, of its extent, with
-//                different thread bits; shared arrays have none; padding >= 0, alignment a power of two that holds
-//                an element
-//   T6 combine   names a state (of that monoid) or a local array, and sums over bits of the block's threads
+//   T5 layout    a local array or state has no layout or one digit list for each dimension, of its
+//                extent, with different thread bits; shared arrays have none; padding >= 0,
+//                alignment a power of two that holds an element
+//   T6 combine   names a state (of that monoid) or a local array, and sums over bits of the block's
+//                threads
 //   T7 engine    an asynchronous store moves a plain load of a `read` buffer into shared memory
-//   Not checked: that accesses of a layout stand in nests of that layout (distribute refuses them).
+//   Not checked: bounds before axes are split, since chunks overhang until split_axes places the
+//   guards; that accesses of a layout stand in nests of that layout (distribute refuses them).
 //
 // Thread safety: a pure function.
 #pragma once

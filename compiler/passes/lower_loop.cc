@@ -3,11 +3,14 @@
 
 #include <chrono>
 
+#include "compiler/ir/loop_verify.h"
+#include "compiler/ir/tile_verify.h"
 #include "compiler/passes/kernel/distribute.h"
 #include "compiler/passes/kernel/insert_barriers.h"
 #include "compiler/passes/kernel/vectorize.h"
 #include "compiler/passes/tile/expand_softmax.h"
 #include "compiler/passes/tile/split_axes.h"
+#include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
 #include "compiler/support/status_macros.h"
 
@@ -22,7 +25,21 @@ const std::vector<KernelPass>& KernelPasses() {
   return *table;
 }
 
-absl::StatusOr<LoweredKernel> LowerLoop(const ir::LoopFn& loop, const ir::Schedule& schedule) {
+namespace {
+
+// Throws what the verifier says of the IR that `pass` made.
+void Require(std::string_view pass, const std::vector<std::string>& errors) {
+  if (errors.empty()) return;
+  std::string text;
+  for (const std::string& error : errors) text += "\n" + error;
+  throw InternalError(Cat("pass ", pass, " left wrong IR:", text));
+}
+
+}  // namespace
+
+absl::StatusOr<LoweredKernel> LowerLoop(const ir::LoopFn& loop, const ir::Schedule& schedule,
+                                        const ir::KernelLimits& limits) {
+  Require("lower_tensor", ir::VerifyLoop(loop));
   LoweredKernel out;
   out.tile = {loop.fn, schedule};
   for (const KernelPass& pass : KernelPasses()) {
@@ -41,6 +58,8 @@ absl::StatusOr<LoweredKernel> LowerLoop(const ir::LoopFn& loop, const ir::Schedu
     }
     std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     out.times.emplace_back(pass.name, took.count());
+    const bool tile = out.kernel.fn.name.empty();
+    Require(pass.name, tile ? ir::VerifyTile(out.tile) : ir::VerifyKernel(out.kernel, limits));
   }
   return out;
 }

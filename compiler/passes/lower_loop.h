@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The passes that take one kernel from Loop IR to Kernel IR, in order.
 //
-//   ASSIGN(LoweredKernel k, LowerLoop(loop, ChooseSchedule(loop, target)));
+//   ASSIGN(LoweredKernel k, LowerLoop(loop, ChooseSchedule(loop, target), limits));
 //   Print(k.tile); Print(k.kernel);
 //
 // Thread safety: pure function.
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/ir/kernel_verify.h"
 #include "compiler/ir/stmt.h"
 
 namespace hackc::passes {
@@ -33,6 +34,8 @@ struct KernelPass {
 };
 const std::vector<KernelPass>& KernelPasses();
 
-absl::StatusOr<LoweredKernel> LowerLoop(const ir::LoopFn& loop, const ir::Schedule& schedule);
+// What leaves a pass is verified, the last for the target's limits.
+absl::StatusOr<LoweredKernel> LowerLoop(const ir::LoopFn& loop, const ir::Schedule& schedule,
+                                        const ir::KernelLimits& limits = {});
 
 }  // namespace hackc::passes

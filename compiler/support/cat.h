@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Joins strings, characters and numbers into one string. The installed Abseil has its own string_view type and its
-// StrCat refuses std::string_view; this one takes it.
+// Joins strings, characters and numbers into one string. The installed Abseil has its own
+// string_view type and its StrCat refuses std::string_view; this one takes it.
 //
 //   Cat("index rank ", indices.size(), ", buffer rank ", rank)
 #pragma once

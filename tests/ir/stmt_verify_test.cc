@@ -48,7 +48,8 @@ std::vector<std::string> Kernel(const std::string& body,
   return fn.ok() ? VerifyKernel(*fn) : std::vector<std::string>{"does not parse"};
 }
 
-// ---- rules of all levels ------------------------------------------------------------------------------------
+// ---- rules of all levels
+// ------------------------------------------------------------------------------------
 
 constexpr char kGoodLoop[] = R"(for %m: free in n {
   for %c: free in 8 {
@@ -204,7 +205,8 @@ TEST(StmtVerify, BoundsOfBlockIndicesFollowTheGrid) {
   EXPECT_THAT(Kernel("@y[" + row + ", 0] = 1.0", launch), ElementsAre(HasSubstr("[bounds]")));
 }
 
-// ---- Loop level ---------------------------------------------------------------------------------------------
+// ---- Loop level
+// ---------------------------------------------------------------------------------------------
 
 TEST(LoopVerify, EngineAndLayout) {
   EXPECT_THAT(Loop("@y[0, 0] = 1.0 via cp_async"),
@@ -215,7 +217,8 @@ TEST(LoopVerify, EngineAndLayout) {
               ElementsAre(HasSubstr("has no digits [kind]")));
 }
 
-// ---- Tile level ---------------------------------------------------------------------------------------------
+// ---- Tile level
+// ---------------------------------------------------------------------------------------------
 
 constexpr char kGoodTile[] = R"(for %m: free grid_x in n {
   alloc @s: f32 shared[8] padding 1
@@ -297,7 +300,8 @@ TEST(TileVerify, Engine) {
               ElementsAre(HasSubstr("[engine]")));
 }
 
-// ---- Kernel level -------------------------------------------------------------------------------------------
+// ---- Kernel level
+// -------------------------------------------------------------------------------------------
 
 constexpr char kGoodKernel[] = R"(alloc @s: bf16 shared[16, 64] padding 8
 alloc @r: f32 local[4]
@@ -355,8 +359,8 @@ TEST(KernelVerify, Registers) {
 }
 TEST(KernelVerify, Shared) {
   EXPECT_THAT(
-      Kernel("alloc @s: f32 shared[32768]"),
-      ElementsAre(HasSubstr("131072 bytes of shared memory, the limit is 101376 [shared]")));
+      Kernel("alloc @s: f32 shared[65536]"),
+      ElementsAre(HasSubstr("262144 bytes of shared memory, the limit is 232448 [shared]")));
   EXPECT_THAT(Kernel("alloc @s: f32 shared[4] align 3"),
               ElementsAre(HasSubstr("alignment 3 [shared]")));
 }

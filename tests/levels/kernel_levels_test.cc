@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every kernel of small models, at every level below Tensor, on the same random data: Loop IR in float64 is the truth,
-// Tile IR must equal it, and the Kernel interpreter must agree within what its dtypes allow. Schedules are
-// those that the target gets.
+// Every kernel of small models, at every level below Tensor, on the same random data: Loop IR in
+// float64 is the truth, Tile IR must equal it, and the Kernel interpreter must agree within what
+// its dtypes allow. Schedules are those that the target gets.
 #include <cmath>
 #include <map>
 #include <random>
@@ -56,7 +56,8 @@ void FillBuffers(const ir::Function& fn, FunctionRun& run, int seed) {
   }
 }
 
-// Largest difference in units of `unit` relative to the truth's largest element; infinite where NaN.
+// Largest difference in units of `unit` relative to the truth's largest element; infinite where
+// NaN.
 double Distance(const TensorData& actual, const TensorData& truth) {
   double scale = 1e-30, worst = 0;
   for (double value : truth.values) scale = std::max(scale, std::abs(value));
