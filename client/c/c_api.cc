@@ -2,6 +2,7 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "compiler/support/status_macros.h"
 
 struct hackc_program {
+  mutable std::set<std::string> names;
   std::unique_ptr<hackc::client::Runtime> runtime;
 };
 
@@ -125,7 +127,7 @@ int hackc_program_open(const char* directory, int device, hackc_program** progra
                            hackc::client::LoadCudaDriver());
     HACKC_ASSIGN_OR_RETURN(std::unique_ptr<hackc::client::Runtime> runtime,
                            hackc::client::Runtime::Load(*driver, std::move(files), device));
-    *program = new hackc_program{std::move(runtime)};
+    *program = new hackc_program{{}, std::move(runtime)};
     return absl::OkStatus();
   });
 }
@@ -173,13 +175,9 @@ int hackc_tensor_info_at(const hackc_program* program, const char* entry,
                            program->runtime->Tensors(entry, values));
     if (index >= tensors.size()) return NoSuchIndex("tensor", index);
     const TensorInfo& tensor = tensors[index];
-    // The name handed out has to live in the program.
-    for (const hackc::v1::Buffer& buffer : program->runtime->program().buffers()) {
-      if (buffer.name() != tensor.name || buffer.kind() != tensor.kind) continue;
-      return Fill(buffer.name().c_str(), tensor.kind, tensor.dtype, tensor.shape, tensor.bytes,
-                  info);
-    }
-    return NoSuchIndex("tensor", index);
+    // The name handed out has to live as long as the program.
+    const std::string& name = *program->names.insert(tensor.name).first;
+    return Fill(name.c_str(), tensor.kind, tensor.dtype, tensor.shape, tensor.bytes, info);
   });
 }
 

@@ -12,6 +12,8 @@
 namespace hackc::client {
 namespace {
 
+const std::string kWorkspace = "workspace";
+
 absl::Status Annotate(const absl::Status& status, const std::string& where) {
   return status.ok() ? status
                      : absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
@@ -65,6 +67,7 @@ absl::StatusOr<LaunchList> LaunchList::Build(
   list.driver_ = &driver;
   list.program_ = &program;
   list.symbols_ = symbols;
+  list.slots_ = CallerSlots(program);
   std::vector<FlatLaunch> launches = Flatten(steps);
   size_t chunks = 0;
   size_t parameters = 0;
@@ -153,13 +156,17 @@ absl::Status LaunchList::AddArgument(const v1::BufferRef& ref, const v1::Param& 
                                                   " bytes does not fit the workspace of ",
                                                   workspace_bytes, " bytes"));
       }
-      patches_.push_back({record, &param, place, -1, start + offset});
+      patches_.push_back({record, &param, place, -1, ref.buffer(), start + offset});
       return absl::OkStatus();
     }
     case v1::Buffer::INPUT:
     case v1::Buffer::OUTPUT:
     case v1::Buffer::STATE:
-      patches_.push_back({record, &param, place, static_cast<int>(ref.buffer()), offset});
+      // One tensor for all iterations, or one for each.
+      patches_.push_back(
+          {record, &param, place,
+           slots_[ref.buffer()] + static_cast<int>(buffer.repeat_count() > 1 ? iteration : 0),
+           ref.buffer(), offset});
       return absl::OkStatus();
     default: {
       CUdeviceptr address = tensors.Address(ref.buffer(), iteration);
@@ -189,9 +196,8 @@ absl::Status LaunchList::Apply(const CallerAddresses& addresses) {
   if (addresses == applied_) return absl::OkStatus();
   applied_ = {};  // a failure half way leaves a mixture that must not be taken for applied
   for (const Patch& patch : patches_) {
-    CUdeviceptr base = patch.buffer < 0 ? addresses.workspace : addresses.buffers[patch.buffer];
-    const std::string& name =
-        patch.buffer < 0 ? "workspace" : program_->buffers(patch.buffer).name();
+    CUdeviceptr base = patch.slot < 0 ? addresses.workspace : addresses.tensors[patch.slot];
+    const std::string& name = patch.slot < 0 ? kWorkspace : program_->buffers(patch.buffer).name();
     if (base == 0) {
       return absl::InvalidArgumentError(absl::StrCat(name, ": null pointer"));
     }

@@ -24,10 +24,10 @@
 
 namespace hackc::client {
 
-// What the caller brings at each run: an address for each INPUT, OUTPUT and STATE buffer, by buffer id (0
-// for all others), and the workspace's. All addresses of one run.
+// All addresses of one run: those of the INPUT, OUTPUT and STATE tensors in the order of CallerSlots (0 for
+// those that the entry point does not use), and the workspace's.
 struct CallerAddresses {
-  std::vector<CUdeviceptr> buffers;
+  std::vector<CUdeviceptr> tensors;
   CUdeviceptr workspace = 0;
   bool operator==(const CallerAddresses&) const = default;
 };
@@ -69,7 +69,8 @@ class LaunchList {
     size_t record;
     const v1::Param* param;
     size_t place;  // byte in the blocks
-    int buffer;    // -1: the workspace
+    int slot;      // of CallerAddresses::tensors; -1: the workspace
+    uint32_t buffer;
     int64_t offset;
   };
   LaunchList() = default;
@@ -86,6 +87,7 @@ class LaunchList {
   const CudaDriver* driver_ = nullptr;
   const v1::Program* program_ = nullptr;
   SymbolValues symbols_;
+  std::vector<int> slots_;  // by buffer
   std::vector<Record> records_;
   std::vector<Chunk> blocks_;
   std::vector<void*> parameters_;  // kernelParams of all records, one after the other

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::client {
@@ -16,13 +17,9 @@ namespace {
 // A hostile count must not unroll without end: 1,000 layers of 100 kernels are far below.
 constexpr uint64_t kMaxLaunches = 1 << 20;
 constexpr int kMaxRepeatDepth = 8;
+constexpr uint32_t kMaxRepetitions = 1 << 16;
 // CUDA's limit since compute capability 7.0 with driver 12.1.
 constexpr uint32_t kMaxParameterBytes = 32764;
-
-bool IsCallerBound(const v1::Buffer& buffer) {
-  return buffer.kind() == v1::Buffer::INPUT || buffer.kind() == v1::Buffer::OUTPUT ||
-         buffer.kind() == v1::Buffer::STATE;
-}
 
 template <typename... Parts>
 absl::Status Malformed(const std::string& path, const Parts&... parts) {
@@ -36,9 +33,13 @@ absl::Status CheckBuffers(const v1::Program& program) {
     std::string path = absl::StrCat("buffers[", i, "]");
     if (buffer.id() != static_cast<uint32_t>(i)) return Malformed(path, "id is ", buffer.id());
     if (ElementBytes(buffer.dtype()) == 0) return Malformed(path, "unknown dtype");
-    bool repeats = buffer.kind() == v1::Buffer::WEIGHT || buffer.kind() == v1::Buffer::PREPARED;
+    bool repeats = buffer.kind() == v1::Buffer::WEIGHT || buffer.kind() == v1::Buffer::PREPARED ||
+                   buffer.kind() == v1::Buffer::STATE;
     if (buffer.repeat_count() > 0 && !repeats) {
       return Malformed(path, "repeat_count on a ", v1::Buffer::Kind_Name(buffer.kind()));
+    }
+    if (buffer.repeat_count() > kMaxRepetitions) {
+      return Malformed(path, "repeat_count is ", buffer.repeat_count());
     }
     if (buffer.kind() == v1::Buffer::WEIGHT && buffer.weight_name().empty()) {
       return Malformed(path, "a WEIGHT without weight_name");
@@ -47,8 +48,11 @@ absl::Status CheckBuffers(const v1::Program& program) {
         buffer.layer_step() == 0) {
       return Malformed(path, "layer_step is 0");
     }
-    if (IsCallerBound(buffer) && (buffer.name().empty() || !names.insert(buffer.name()).second)) {
-      return Malformed(path, "name '", buffer.name(), "' is empty or not unique");
+    for (uint32_t i = 0; IsCallerBound(buffer) && i < Repetitions(buffer); ++i) {
+      std::string name = TensorName(buffer, i);
+      if (name.empty() || !names.insert(name).second) {
+        return Malformed(path, "name '", name, "' is empty or not unique");
+      }
     }
   }
   return absl::OkStatus();
@@ -254,6 +258,30 @@ std::vector<FlatLaunch> Flatten(const google::protobuf::RepeatedPtrField<v1::Ste
   std::vector<FlatLaunch> launches;
   FlattenInto(steps, 0, &launches);
   return launches;
+}
+
+uint32_t Repetitions(const v1::Buffer& buffer) { return std::max(1u, buffer.repeat_count()); }
+
+std::string TensorName(const v1::Buffer& buffer, uint32_t iteration) {
+  if (buffer.weight_name().empty()) return buffer.name();
+  uint64_t layer = buffer.first_layer() + uint64_t{iteration} * buffer.layer_step();
+  return absl::StrReplaceAll(buffer.weight_name(), {{"{layer}", absl::StrCat(layer)}});
+}
+
+bool IsCallerBound(const v1::Buffer& buffer) {
+  return buffer.kind() == v1::Buffer::INPUT || buffer.kind() == v1::Buffer::OUTPUT ||
+         buffer.kind() == v1::Buffer::STATE;
+}
+
+std::vector<int> CallerSlots(const v1::Program& program) {
+  std::vector<int> slots;
+  int next = 0;
+  for (const v1::Buffer& buffer : program.buffers()) {
+    slots.push_back(IsCallerBound(buffer) ? next : -1);
+    if (IsCallerBound(buffer)) next += static_cast<int>(Repetitions(buffer));
+  }
+  slots.push_back(next);
+  return slots;
 }
 
 int64_t ElementBytes(v1::DType dtype) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,7 +20,8 @@
 namespace hackc::client {
 
 // INVALID_ARGUMENT with the path of the field at fault. Checked are
-//   buffers: id is the index, known dtype, repetition only of WEIGHT and PREPARED, unique caller names
+//   buffers: id is the index, known dtype, repetition only of WEIGHT, PREPARED and STATE, unique names
+//            of what the caller binds
 //   kernels: three formulas and extents, parameters in order without overlap, sizes that fit their kind,
 //            alignments that are powers of two, symbols that the program has, launch limits
 //   steps: indices, one argument for each pointer parameter, repeated buffers only inside a repetition
@@ -33,6 +35,19 @@ struct FlatLaunch {
   uint32_t iteration;
 };
 std::vector<FlatLaunch> Flatten(const google::protobuf::RepeatedPtrField<v1::Step>& steps);
+
+// Tensors that a buffer stands for: one for each repetition, else one.
+uint32_t Repetitions(const v1::Buffer& buffer);
+
+// Name under which the caller knows one of them: "model.layers.3.mlp.up_proj.weight", "logits".
+std::string TensorName(const v1::Buffer& buffer, uint32_t iteration);
+
+// Whether the caller binds it at each run.
+bool IsCallerBound(const v1::Buffer& buffer);
+
+// Place of each buffer's first tensor in a list of all tensors that the caller binds; -1 for other
+// buffers. The last element is the length of that list.
+std::vector<int> CallerSlots(const v1::Program& program);
 
 // Bytes of one element; 0 for an unknown dtype.
 int64_t ElementBytes(v1::DType dtype);

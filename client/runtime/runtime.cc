@@ -23,15 +23,6 @@ std::string SomeNames(const std::vector<std::string>& names) {
                       names.size() > kShown ? ", ..." : "");
 }
 
-// Buffers of an entry point that the caller binds, each once.
-std::vector<uint32_t> CallerBuffers(const v1::EntryPoint& entry) {
-  std::vector<uint32_t> ids(entry.inputs().begin(), entry.inputs().end());
-  for (uint32_t id : entry.outputs()) {
-    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
-  }
-  return ids;
-}
-
 }  // namespace
 
 RuntimeGraph::~RuntimeGraph() {
@@ -66,6 +57,10 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Load(const CudaDriver& driver,
       LoadModules(driver, runtime->files_, &runtime->modules_, &runtime->functions_));
   HACKC_ASSIGN_OR_RETURN(ResidentTensors tensors,
                          ResidentTensors::Create(driver, &runtime->files_.program));
+  for (const v1::EntryPoint& entry : runtime->program().entry_points()) {
+    runtime->caller_tensors_[entry.name()] = runtime->CallerTensors(entry);
+  }
+  runtime->caller_slots_ = CallerSlots(runtime->program()).back();
   runtime->tensors_ = std::make_unique<ResidentTensors>(std::move(tensors));
   // The driver has its own copy of the code.
   runtime->files_.cubins.clear();
@@ -112,6 +107,29 @@ absl::Status Runtime::Prepare(CUstream stream) {
   return absl::OkStatus();
 }
 
+std::vector<Runtime::CallerTensor> Runtime::CallerTensors(const v1::EntryPoint& entry) const {
+  // Inputs and outputs as declared, used or not; states as the launches use them.
+  std::vector<uint32_t> ids(entry.inputs().begin(), entry.inputs().end());
+  auto add = [&](uint32_t id) {
+    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+  };
+  for (uint32_t id : entry.outputs()) add(id);
+  for (const FlatLaunch& flat : Flatten(entry.steps())) {
+    for (const v1::BufferRef& ref : flat.launch->args()) {
+      if (IsCallerBound(program().buffers(ref.buffer()))) add(ref.buffer());
+    }
+  }
+  std::vector<int> slots = CallerSlots(program());
+  std::vector<CallerTensor> tensors;
+  for (uint32_t id : ids) {
+    const v1::Buffer& buffer = program().buffers(id);
+    for (uint32_t i = 0; i < Repetitions(buffer); ++i) {
+      tensors.push_back({TensorName(buffer, i), id, slots[id] + static_cast<int>(i)});
+    }
+  }
+  return tensors;
+}
+
 absl::StatusOr<const v1::EntryPoint*> Runtime::FindEntry(const std::string& name) const {
   std::vector<std::string> known;
   for (const v1::EntryPoint& entry : program().entry_points()) {
@@ -152,12 +170,12 @@ absl::StatusOr<int64_t> Runtime::WorkspaceBytes(const std::string& entry,
 
 absl::StatusOr<std::vector<TensorInfo>> Runtime::Tensors(const std::string& entry,
                                                          const SymbolValues& symbols) const {
-  HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* found, FindEntry(entry));
+  HACKC_RETURN_IF_ERROR(FindEntry(entry).status());
   HACKC_RETURN_IF_ERROR(CheckSymbols(symbols));
   std::vector<TensorInfo> infos;
-  for (uint32_t id : CallerBuffers(*found)) {
-    const v1::Buffer& buffer = program().buffers(id);
-    TensorInfo info{buffer.name(), buffer.kind(), buffer.dtype(), {}, 0};
+  for (const CallerTensor& tensor : caller_tensors_.at(entry)) {
+    const v1::Buffer& buffer = program().buffers(tensor.buffer);
+    TensorInfo info{tensor.name, buffer.kind(), buffer.dtype(), {}, 0};
     HACKC_ASSIGN_OR_RETURN(info.shape, EvaluateShape(buffer, symbols));
     HACKC_ASSIGN_OR_RETURN(info.bytes, EvaluateBytes(buffer, symbols));
     infos.push_back(std::move(info));
@@ -168,30 +186,28 @@ absl::StatusOr<std::vector<TensorInfo>> Runtime::Tensors(const std::string& entr
 absl::StatusOr<CallerAddresses> Runtime::Addresses(const v1::EntryPoint& entry,
                                                    const Call& call) const {
   CallerAddresses addresses;
-  addresses.buffers.assign(program().buffers_size(), 0);
-  std::vector<uint32_t> ids = CallerBuffers(entry);
-  for (uint32_t id : ids) {
-    const v1::Buffer& buffer = program().buffers(id);
-    auto found = call.tensors.find(buffer.name());
+  addresses.tensors.assign(caller_slots_, 0);
+  const std::vector<CallerTensor>& wanted = caller_tensors_.at(entry.name());
+  for (const CallerTensor& tensor : wanted) {
+    auto found = call.tensors.find(tensor.name);
     if (found == call.tensors.end()) {
-      return absl::InvalidArgumentError(absl::StrCat(buffer.name(), ": not given"));
+      return absl::InvalidArgumentError(absl::StrCat(tensor.name, ": not given"));
     }
-    HACKC_ASSIGN_OR_RETURN(int64_t bytes, EvaluateBytes(buffer, call.symbols));
+    HACKC_ASSIGN_OR_RETURN(int64_t bytes,
+                           EvaluateBytes(program().buffers(tensor.buffer), call.symbols));
     if (found->second.bytes != 0 && found->second.bytes != bytes) {
       return absl::InvalidArgumentError(
-          absl::StrCat(buffer.name(), ": expected ", bytes, " bytes, got ", found->second.bytes));
+          absl::StrCat(tensor.name, ": expected ", bytes, " bytes, got ", found->second.bytes));
     }
-    addresses.buffers[id] = found->second.address;
+    addresses.tensors[tensor.slot] = found->second.address;
   }
-  if (call.tensors.size() != ids.size()) {
-    for (const auto& [name, tensor] : call.tensors) {
-      bool known = std::any_of(ids.begin(), ids.end(), [&name = name, this](uint32_t id) {
-        return program().buffers(id).name() == name;
-      });
-      if (!known) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(name, ": ", entry.name(), " has no tensor of this name"));
-      }
+  for (const auto& [name, tensor] : call.tensors) {
+    if (call.tensors.size() == wanted.size()) break;
+    bool known = std::any_of(wanted.begin(), wanted.end(),
+                             [&name = name](const CallerTensor& w) { return w.name == name; });
+    if (!known) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ": ", entry.name(), " has no tensor of this name"));
     }
   }
   HACKC_ASSIGN_OR_RETURN(int64_t workspace, WorkspaceBytes(entry.name(), call.symbols));

@@ -40,7 +40,7 @@ struct DeviceTensor {
 struct Call {
   std::string entry;     // "prefill"
   SymbolValues symbols;  // one value for each symbol of the program
-  // Every input, output and state of the entry point, by name.
+  // Every input, output and state of the entry point, by the names that Tensors() gives.
   std::map<std::string, DeviceTensor> tensors;
   DeviceTensor workspace;  // 256-byte aligned, at least WorkspaceBytes; its bytes must be known
 };
@@ -101,6 +101,13 @@ class Runtime {
  private:
   Runtime(const CudaDriver& driver, ProgramFiles files)
       : driver_(driver), files_(std::move(files)) {}
+  // A tensor that the caller binds at each run of an entry point.
+  struct CallerTensor {
+    std::string name;
+    uint32_t buffer;
+    int slot;
+  };
+  std::vector<CallerTensor> CallerTensors(const v1::EntryPoint& entry) const;
   absl::StatusOr<const v1::EntryPoint*> FindEntry(const std::string& name) const;
   absl::Status CheckSymbols(const SymbolValues& symbols) const;
   absl::StatusOr<CallerAddresses> Addresses(const v1::EntryPoint& entry, const Call& call) const;
@@ -113,6 +120,8 @@ class Runtime {
   std::vector<CUmodule> modules_;
   std::vector<CUfunction> functions_;  // by kernel
   std::unique_ptr<ResidentTensors> tensors_;
+  std::map<std::string, std::vector<CallerTensor>> caller_tensors_;  // by entry point
+  int caller_slots_ = 0;
   bool prepared_ = false;
   struct Ready {
     std::string entry;

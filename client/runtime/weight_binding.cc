@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "client/runtime/program_check.h"
 
 namespace hackc::client {
@@ -17,13 +16,6 @@ namespace {
 constexpr int64_t kAlignment = 256;
 
 int64_t Padded(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-uint32_t Repetitions(const v1::Buffer& buffer) { return std::max(1u, buffer.repeat_count()); }
-
-std::string WeightName(const v1::Buffer& buffer, uint32_t iteration) {
-  uint64_t layer = buffer.first_layer() + uint64_t{iteration} * buffer.layer_step();
-  return absl::StrReplaceAll(buffer.weight_name(), {{"{layer}", absl::StrCat(layer)}});
-}
 
 std::string Describe(v1::DType dtype, const std::vector<int64_t>& shape) {
   return absl::StrCat(v1::DType_Name(dtype), " [", absl::StrJoin(shape, ", "), "]");
@@ -42,10 +34,6 @@ absl::StatusOr<ResidentTensors> ResidentTensors::Create(const CudaDriver& driver
     bool weight = buffer.kind() == v1::Buffer::WEIGHT;
     if (!weight && buffer.kind() != v1::Buffer::CONSTANT && buffer.kind() != v1::Buffer::PREPARED) {
       continue;
-    }
-    if (Repetitions(buffer) > (1 << 20)) {
-      return absl::InvalidArgumentError(absl::StrCat("program.buffers[", buffer.id(),
-                                                     "].repeat_count is ", buffer.repeat_count()));
     }
     tensors.addresses_[buffer.id()].assign(Repetitions(buffer), 0);
     // Without symbols: what stays between runs cannot depend on their shapes.
@@ -69,7 +57,7 @@ absl::StatusOr<ResidentTensors> ResidentTensors::Create(const CudaDriver& driver
     }
     if (!weight) continue;
     for (uint32_t i = 0; i < Repetitions(buffer); ++i) {
-      std::string name = WeightName(buffer, i);
+      std::string name = TensorName(buffer, i);
       Named& named = tensors.named_[name];
       if (named.targets.empty()) {
         named.info = {name, buffer.dtype(), shape, bytes};

@@ -44,7 +44,7 @@ struct Buffer {
   Kind kind = Kind::kWorkspace;
   DType dtype = DType::kUnspecified;
   std::vector<DimExpr> shape;  // row-major, dense
-  // kWeight and kPrepared: one tensor per repetition when repeat_count > 0; "{layer}" in weight_name is
+  // kWeight, kPrepared and kState: one tensor per repetition when repeat_count > 0; "{layer}" in weight_name is
   // replaced by first_layer + iteration * layer_step.
   std::string weight_name;
   uint32_t repeat_count = 0;

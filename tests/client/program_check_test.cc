@@ -36,6 +36,8 @@ TEST(ProgramCheck, RefusesEachDamageByItsPath) {
       {"buffers[2]: unknown dtype", [](auto* p) { p->mutable_buffers(2)->clear_dtype(); }},
       {"buffers[5]: repeat_count on a WORKSPACE",
        [](auto* p) { p->mutable_buffers(kHidden)->set_repeat_count(2); }},
+      {"buffers[2]: repeat_count is 4294967295",
+       [](auto* p) { p->mutable_buffers(kWeight)->set_repeat_count(4294967295u); }},
       {"buffers[2]: a WEIGHT without weight_name",
        [](auto* p) { p->mutable_buffers(kWeight)->clear_weight_name(); }},
       {"buffers[2]: layer_step is 0",

@@ -408,6 +408,45 @@ TEST_F(RuntimeTest, OffsetsOfArgumentsAreAdded) {
   EXPECT_EQ(logits_->data()[8], 114 + 2 * (10 + 20 + 30));
 }
 
+// A cache of which each layer has its own tensor, as key/value caches are.
+TEST_F(RuntimeTest, EachLayerHasItsOwnState) {
+  v1::Buffer* cache = program_.add_buffers();
+  cache->set_id(program_.buffers_size() - 1);
+  cache->set_name("cache");
+  cache->set_kind(v1::Buffer::STATE);
+  cache->set_dtype(v1::DTYPE_FLOAT32);
+  cache->set_weight_name("layers.{layer}.cache");
+  cache->set_repeat_count(kTinyLayers);
+  cache->set_layer_step(1);
+  *cache->add_shape() = Sym("seq");
+  *cache->add_shape() = Const(kTinyChannels);
+  // Each layer leaves its result in its cache instead of the workspace.
+  v1::Step::Repeat* layers = program_.mutable_entry_points(0)->mutable_steps(1)->mutable_repeat();
+  layers->mutable_steps(0)->mutable_launch()->mutable_args(2)->set_buffer(cache->id());
+  layers->mutable_steps(1)->mutable_launch()->mutable_args(0)->set_buffer(cache->id());
+  ASSERT_THAT(Ready(), Ok());
+  auto infos = runtime_->Tensors("prefill", {{"seq", 6}});
+  ASSERT_THAT(infos, Ok());
+  ASSERT_EQ(infos->size(), 5u);
+  EXPECT_EQ((*infos)[4].name, "layers.2.cache");
+  EXPECT_EQ((*infos)[4].kind, v1::Buffer::STATE);
+  Call call = CallAt(6);
+  EXPECT_THAT(runtime_->Run(call, nullptr),
+              Fails(StatusCode::kInvalidArgument, "layers.0.cache: not given"));
+  std::vector<Aligned<float>> caches;
+  for (int layer = 0; layer < kTinyLayers; ++layer) {
+    caches.emplace_back(6 * kTinyChannels);
+    call.tensors["layers." + std::to_string(layer) + ".cache"] = {caches[layer].address(), 96};
+  }
+  ASSERT_THAT(runtime_->Run(call, nullptr), Ok());
+  ExpectLogits(6);
+  float hidden = 100;
+  for (int layer = 0; layer < kTinyLayers; ++layer) {
+    hidden += 2 * LayerWeight(layer, 0);
+    EXPECT_EQ(caches[layer].data()[0], hidden) << layer;
+  }
+}
+
 TEST_F(RuntimeTest, BuildsTensorMapsAndClusters) {
   v1::Kernel* head = program_.mutable_kernels(kHead);
   head->clear_params();

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""compute-sanitizer over two-layer models: memcheck and racecheck must find nothing.
+
+    python3 tests/gpu/sanitize.py                         # TinyLlama-1.1B's and Qwen2.5-0.5B's sizes
+    python3 tests/gpu/sanitize.py tests/data/golden/qwen2 --seqs 1,7,13 --tools memcheck
+
+hackc-selftest fills random weights and runs prefill on poisoned memory between red zones; it needs no
+framework, so that the tool watches hackc's kernels alone. Exit code 0: clean, 1: not, 77: no GPU or no
+compute-sanitizer.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import harness
+
+
+def sanitizer():
+    found = shutil.which("compute-sanitizer")
+    if not found and pathlib.Path("/usr/local/cuda/bin/compute-sanitizer").exists():
+        found = "/usr/local/cuda/bin/compute-sanitizer"
+    if not found:
+        print("skipped: no compute-sanitizer on this machine")
+        sys.exit(harness.SKIPPED)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    models = harness.ROOT / "models"
+    parser.add_argument("models", nargs="*",
+                        default=[models / "tinyllama-1.1b.json", models / "qwen2.5-0.5b.json"])
+    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--seqs", default="1,7,33")
+    parser.add_argument("--dtypes", default="float32,bfloat16")
+    parser.add_argument("--tools", default="memcheck,racecheck")
+    parser.add_argument("--limit", type=int, default=240, help="seconds for one run of the tool")
+    parser.add_argument("--json", help="result file (else $OUT/sanitize.json, else ./sanitize.json)")
+    options = parser.parse_args()
+    torch = harness.need_gpu()
+    tool = sanitizer()
+    selftest = harness.client().with_name("hackc-selftest")
+    longest = max(int(s) for s in options.seqs.split(","))
+    cases = []
+    with tempfile.TemporaryDirectory() as work:
+        for model in options.models:
+            for dtype in options.dtypes.split(","):
+                out = pathlib.Path(work) / f"{pathlib.Path(model).stem}-{dtype}"
+                harness.compile_model(model, out, harness.device_arch(torch), dtype, f"1..{longest}",
+                                      options.layers)
+                for name in options.tools.split(","):
+                    started = time.time()
+                    command = [tool, "--tool", name, "--error-exitcode", "9", str(selftest), str(out),
+                               "--seq", options.seqs]
+                    try:
+                        done = subprocess.run(command, capture_output=True, text=True, timeout=options.limit)
+                        code, text = done.returncode, done.stdout + done.stderr
+                    except subprocess.TimeoutExpired as expired:
+                        code, text = 124, (expired.stdout or b"").decode(errors="replace") + "\ntimed out"
+                    summary = [line for line in text.splitlines() if "SUMMARY" in line]
+                    case = {"model": str(model), "dtype": dtype, "tool": name, "passed": code == 0,
+                            "seqs": options.seqs, "layers": options.layers,
+                            "seconds": round(time.time() - started, 1),
+                            "summary": (summary or ["no summary"])[-1].strip("= ")}
+                    if code:
+                        case["output"] = text[-6000:]
+                        print(text[-3000:])
+                    cases.append(case)
+                    print(f"{pathlib.Path(model).stem:16} {dtype:9} {name:10} {case['seconds']:6.1f} s  "
+                          f"{'ok' if code == 0 else f'FAILED ({code})'}  {case['summary']}", flush=True)
+                    result = {"machine": harness.machine(torch), "cases": cases}
+                    harness.result_path(options.json, "sanitize.json").write_text(
+                        json.dumps(result, indent=1) + "\n")
+    passed = sum(case["passed"] for case in cases)
+    print(f"{passed} of {len(cases)} runs clean")
+    return 0 if passed == len(cases) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
