@@ -11,7 +11,7 @@ namespace hackc::server {
 
 std::optional<int> ParseOptions(int argc, char** argv, ServerOptions& options) {
   CLI::App app("The compile server for LLM kernels.", "hackc-server");
-  app.set_version_flag("--version", HACKC_VERSION);
+  app.set_version_flag("--version", "hackc " HACKC_VERSION);
   // A unit file's options may be followed by this machine's.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   std::string gpu = "none";

@@ -434,6 +434,22 @@ TEST_F(ServiceTest, AGpuWithoutADriverIsSaidInALine) {
   EXPECT_THAT(server.log(), HasSubstr("GPU 9999: "));
 }
 
+TEST_F(ServiceTest, TheGpuGivesTheTarget) {
+  setenv("LD_LIBRARY_PATH", HACKC_FAKE_DRIVER_DIR, 1);
+  Start({"--gpu", "0"});
+  EXPECT_EQ(Status().gpu(), "NVIDIA Fake");
+  EXPECT_EQ(Status().arch(), "sm_80");
+  ServerProcess missing(dir_, {"--gpu", "3"});
+  EXPECT_EQ(missing.AwaitExit(), 1);
+  EXPECT_THAT(missing.log(), HasSubstr("GPU 3: this machine has 1 GPU(s)"));
+  setenv("FAKE_CUDA_CRASH", "1", 1);
+  ServerProcess crash(dir_, {"--gpu", "0"});
+  EXPECT_EQ(crash.AwaitExit(), 1);
+  EXPECT_THAT(crash.log(), HasSubstr("GPU 0: the CUDA driver crashed"));
+  unsetenv("FAKE_CUDA_CRASH");
+  unsetenv("LD_LIBRARY_PATH");
+}
+
 TEST_F(ServiceTest, AKilledServerLeavesAStoreThatOpens) {
   Start();
   ASSERT_TRUE(Ask(json::object()).status.ok());
