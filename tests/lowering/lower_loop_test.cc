@@ -184,22 +184,22 @@ fn attention "attention" {
   symbol batch in 1..4
   symbol seq in 1..200
   symbol past in 0..200
-  read @q: T[batch, seq, 6, D]
+  read @q: T[batch, seq, 4, D]
   read @k: T[batch, (past + seq), 2, D]
   read @v: T[batch, (past + seq), (5 * D)]
-  write @y: T[batch, seq, 6, D]
+  write @y: T[batch, seq, 4, D]
   for %b: free in batch {
     for %s: free in seq {
-      for %h: free in 6 {
+      for %h: free in 4 {
         acc %o: softmax_sum[D]
         for %j: reduce in ((past + %s) + 1) {
           acc %sc: sum
           for %d: contract in D {
-            %sc <- (f32(@q[%b, %s, %h, %d]) * f32(@k[%b, %j, (%h // 3), %d]))
+            %sc <- (f32(@q[%b, %s, %h, %d]) * f32(@k[%b, %j, (%h // 2), %d]))
           }
           let %score = (%sc * 0.3)
           for %e: free in D {
-            %o[%e] <- %score, f32(@v[%b, %j, (((%h // 3) * D) + (%e + D))])
+            %o[%e] <- %score, f32(@v[%b, %j, (((%h // 2) * D) + (%e + D))])
           }
         }
         for %f: free in D {
@@ -274,16 +274,17 @@ TEST_P(LowerLoopTest, Attention) {
   for (int64_t d : {8, 16, 24, 48}) {
     std::string text = With(kAttention, GetParam(), {{"D", d}});
     for (auto [seq, past] : {std::pair<int64_t, int64_t>{1, 0}, {1, 63}, {7, 64}, {65, 0}}) {
-      if (d > 16 && seq > 7) continue;
+      if (d != 16 && seq > 7) continue;
       // Weights are rounded to the storage dtype where the matrix units sum them.
-      Check(text, {{"batch", 2}, {"seq", seq}, {"past", past}}, 2 * Bound(GetParam(), past + seq));
+      Check(text, {{"batch", seq > 1 ? 1 : 2}, {"seq", seq}, {"past", past}},
+            2 * Bound(GetParam(), past + seq));
     }
   }
 }
 
 TEST_P(LowerLoopTest, AttentionOnSmallSharedMemory) {
-  Check(With(kAttention, GetParam(), {{"D", 128}}), {{"batch", 1}, {"seq", 9}, {"past", 30}},
-        2 * Bound(GetParam(), 39), "sm_86");
+  Check(With(kAttention, GetParam(), {{"D", 128}}), {{"batch", 1}, {"seq", 3}, {"past", 30}},
+        2 * Bound(GetParam(), 33), "sm_86");
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, LowerLoopTest, testing::Values("f32", "bf16", "f16"));

@@ -9,6 +9,7 @@
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
+#include "compiler/passes/tile/axis_dependencies.h"
 #include "compiler/support/internal_error.h"
 
 namespace hackc::passes {
@@ -64,83 +65,19 @@ struct Staged {
 
 class Splitter {
  public:
-  explicit Splitter(const TileFn& tile) : in_(tile), ranges_(tile.fn.symbols) {
+  explicit Splitter(const TileFn& tile)
+      : in_(tile), ranges_(tile.fn.symbols), dependencies_(tile.fn) {
     for (const BufferDecl& buffer : tile.fn.buffers) buffers_[buffer.name] = &buffer;
     for (const AxisSchedule& axis : tile.schedule.axes) schedules_[axis.axis] = &axis;
   }
 
   TileFn Run() {
-    FindDependencies(in_.fn.body);
     TileFn result = in_;
     result.fn.body = UniqueNames(Process(in_.fn.body));
     return result;
   }
 
  private:
-  // ---- dependencies of input names on input axes ---------------------------------------------------
-  // depends_[name]: axes outside the declaration of `name` that its value varies with. A fixpoint, since a
-  // state may be rewritten in terms of itself.
-  void FindDependencies(const Block& body) {
-    bool changed = true;
-    while (changed) {
-      changed = false;
-      Collect(body, {}, changed);
-    }
-  }
-
-  std::set<std::string> AxesOf(const Expr& e) const {
-    std::set<std::string> axes;
-    auto add = [&](const std::string& name) {
-      if (auto it = depends_.find(name); it != depends_.end())
-        axes.insert(it->second.begin(), it->second.end());
-      if (extent_axes_.count(name)) axes.insert(name);
-    };
-    Walk(e, [&](const Expr& node) {
-      if (const auto* var = As<Var>(node)) add(var->name);
-      if (const auto* load = As<Load>(node); load && !buffers_.count(load->buffer))
-        add(load->buffer);
-    });
-    return axes;
-  }
-
-  void Collect(const Block& block, std::vector<std::string> loops, bool& changed) {
-    auto grow = [&](const std::string& name, const std::set<std::string>& axes) {
-      const std::vector<std::string>& scope = declared_in_.at(name);
-      std::set<std::string>& target = depends_[name];
-      for (const std::string& axis : axes) {
-        bool outside = std::find(scope.begin(), scope.end(), axis) != scope.end();
-        if (outside && target.insert(axis).second) changed = true;
-      }
-    };
-    for (const Stmt& stmt : block) {
-      if (const auto* loop = As<For>(stmt)) {
-        extent_axes_[loop->axis] = AxesOf(loop->extent);
-        std::vector<std::string> inner = loops;
-        inner.push_back(loop->axis);
-        Collect(loop->body, inner, changed);
-      } else if (const auto* let = As<Let>(stmt)) {
-        declared_in_[let->name] = loops;
-        grow(let->name, AxesOf(let->value));
-      } else if (const auto* acc = As<Accumulator>(stmt)) {
-        declared_in_[acc->name] = loops;
-      } else if (const auto* alloc = As<Alloc>(stmt)) {
-        declared_in_[alloc->name] = loops;
-      } else if (const auto* update = As<Accumulate>(stmt)) {
-        std::set<std::string> axes = AxesOf(update->guard);
-        for (const Expr& e : update->operands) axes.merge(AxesOf(e));
-        // A sum ends where its axis ends, and that may depend on outer axes.
-        const size_t depth = declared_in_.at(update->name).size();
-        for (size_t i = depth; i < loops.size(); ++i)
-          axes.merge(std::set<std::string>(extent_axes_[loops[i]]));
-        grow(update->name, axes);
-      } else if (const auto* store = As<Store>(stmt); store && declared_in_.count(store->buffer)) {
-        std::set<std::string> axes = AxesOf(store->value);
-        axes.merge(AxesOf(store->guard));
-        grow(store->buffer, axes);
-      }
-    }
-  }
-
   // ---- the walk --------------------------------------------------------------------------------------
   Block Process(const Block& block) {
     Block out;
@@ -255,10 +192,9 @@ class Splitter {
   // Local axes in scope that `name` depends on.
   std::vector<std::string> ScopeAxes(const std::string& name) const {
     std::vector<std::string> axes;
-    auto it = depends_.find(name);
+    const std::set<std::string>& depends = dependencies_.Of(name);
     for (const AxisInfo& info : context_) {
-      if (info.local > 1 && it != depends_.end() && it->second.count(info.name))
-        axes.push_back(info.name);
+      if (info.local > 1 && depends.count(info.name)) axes.push_back(info.name);
     }
     return axes;
   }
@@ -495,7 +431,7 @@ class Splitter {
     // Every axis entered since the state was declared and not kept is summed over, used or not.
     std::vector<std::string> axes;
     Expr guard = Simplify(Hoist(Resolve(update.guard)), ranges_);
-    const std::vector<std::string>& scope = declared_in_.at(update.name);
+    const std::vector<std::string>& scope = dependencies_.ScopeOf(update.name);
     for (const AxisInfo& info : context_) {
       if (std::find(scope.begin(), scope.end(), info.name) != scope.end()) continue;
       bool is_kept = std::find(kept.begin(), kept.end(), info.name) != kept.end();
@@ -681,10 +617,9 @@ class Splitter {
 
   const TileFn& in_;
   RangeMap ranges_;
+  AxisDependencies dependencies_;
   std::map<std::string, const BufferDecl*> buffers_;
   std::map<std::string, const AxisSchedule*> schedules_;
-  std::map<std::string, std::set<std::string>> depends_, extent_axes_;
-  std::map<std::string, std::vector<std::string>> declared_in_;
   std::vector<AxisInfo> context_;
   std::map<std::string, AxisInfo> axes_;
   std::map<std::string, TileValue> values_;
