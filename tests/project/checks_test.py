@@ -110,17 +110,25 @@ class ChecksTest(unittest.TestCase):
         line = "int x;\n"
         wrong, printed = self.run_on(line_budget.check, {"compiler/ir/a.cc": line * 700, "cache/b.cc": line})
         self.assertEqual(wrong, [])
-        self.assertIn("   700 compiler/ir\n", printed)
-        self.assertIn("   700 of 15000 lines in all of compiler/\n", printed)
+        self.assertIn("   700    700 compiler/ir\n", printed)
+        self.assertIn("   700    700 all of compiler/, of 15000 lines of code\n", printed)
 
-        wrong, _ = self.run_on(line_budget.check, {"server/a.cc": line * 701})
-        self.assertEqual(wrong, ["server/a.cc: 701 lines, more than 700: split it by job"])
+        mixed = CC + "\n" + line + "  // Why.\n" + "int y;  // Code, with a reason.\n" + "   \n"
+        wrong, printed = self.run_on(line_budget.check, {"compiler/ir/a.cc": mixed})
+        self.assertEqual(wrong, [])
+        self.assertIn("     2      6 all of compiler/, of 15000 lines of code\n", printed)
+        self.assertIn("     0      0 all of compiler/", self.run_on(line_budget.check, {"cache/b.cc": line})[1])
+
+        for text in (line * 701, "// Why.\n" * 701):
+            wrong, _ = self.run_on(line_budget.check, {"server/a.cc": text})
+            self.assertEqual(wrong, ["server/a.cc: 701 lines, more than 700: split it by job"])
 
         many = {f"compiler/ir/{i}.cc": line * 600 for i in range(25)}
+        many["compiler/compile.h"] = HEADER.replace("#pragma once\n", "")
         self.assertEqual(self.run_on(line_budget.check, many)[0], [])
-        many["compiler/compile.h"] = line
+        many["compiler/compile.h"] = HEADER
         wrong, _ = self.run_on(line_budget.check, many)
-        self.assertEqual(wrong, ["compiler/ has 15001 lines, more than 15000"])
+        self.assertEqual(wrong, ["compiler/ has 15001 lines of code, more than 15000"])
 
     def test_file_headers(self):
         good = {
