@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "hackc/v1/compiler.grpc.pb.h"
+#include "server/status_conversion.h"
 #include "tests/server/fake_compiler.h"
 #include "tests/server/testing.h"
 
@@ -125,9 +126,7 @@ class ServiceTest : public ::testing::Test {
     auto reader = stub.Compile(&context, request);
     v1::CompileEvent event;
     while (reader->Read(&event)) answer.Add(event);
-    const grpc::Status status = reader->Finish();
-    answer.status =
-        absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+    answer.status = FromGrpc(reader->Finish());
     return answer;
   }
   Answer Ask(const json& config) { return Ask(*stub_, FakeRequest(config.dump())); }
