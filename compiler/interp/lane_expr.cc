@@ -145,23 +145,12 @@ Values LaneExpr::EvalLanes(LaneState& state, const Active& active) {
       for (int lane : active) result_[lane].i = ApplyInteger(unary_, a[lane].i);
       break;
     }
-    case Kind::kFloatBinary: {
-      Values a = children_[0]->Eval(state, active), b = children_[1]->Eval(state, active);
-      for (int lane : active) {
-        result_[lane].f =
-            RoundResult(arithmetic, dtype_, ApplyFloat(binary_, a[lane].f, b[lane].f));
-      }
+    case Kind::kFloatBinary:
+      EvalFloatBinary(state, active);
       break;
-    }
-    case Kind::kIntBinary: {
-      Values a = children_[0]->Eval(state, active), b = children_[1]->Eval(state, active);
-      for (int lane : active) {
-        auto value = ApplyInteger(binary_, a[lane].i, b[lane].i);
-        if (!value) Fail(a[lane].i, " ", ir::Name(binary_), " ", b[lane].i, " is undefined");
-        result_[lane].i = *value;
-      }
+    case Kind::kIntBinary:
+      EvalIntBinary(state, active);
       break;
-    }
     case Kind::kCompare: {
       Values a = children_[0]->Eval(state, active), b = children_[1]->Eval(state, active);
       for (int lane : active) result_[lane].i = CompareFloat(binary_, a[lane].f, b[lane].f);
@@ -185,6 +174,63 @@ Values LaneExpr::EvalLanes(LaneState& state, const Active& active) {
       break;
   }
   return {result_.data(), uniform_ ? 0 : 1};
+}
+
+// The frequent operations have a loop of their own; the choice costs more than they do.
+void LaneExpr::EvalFloatBinary(LaneState& state, const Active& active) {
+  Values a = children_[0]->Eval(state, active), b = children_[1]->Eval(state, active);
+  auto each = [&](auto&& apply) {
+    if (state.arithmetic == Arithmetic::kHardware && dtype_ == ir::DType::kF32) {
+      for (int lane : active) result_[lane].f = static_cast<float>(apply(a[lane].f, b[lane].f));
+    } else {
+      for (int lane : active) {
+        result_[lane].f = RoundResult(state.arithmetic, dtype_, apply(a[lane].f, b[lane].f));
+      }
+    }
+  };
+  switch (binary_) {
+    case ir::BinaryOp::kAdd:
+      return each([](double x, double y) { return x + y; });
+    case ir::BinaryOp::kSub:
+      return each([](double x, double y) { return x - y; });
+    case ir::BinaryOp::kMul:
+      return each([](double x, double y) { return x * y; });
+    default:
+      return each([&](double x, double y) { return ApplyFloat(binary_, x, y); });
+  }
+}
+
+void LaneExpr::EvalIntBinary(LaneState& state, const Active& active) {
+  Values a = children_[0]->Eval(state, active), b = children_[1]->Eval(state, active);
+  auto each = [&](auto&& apply) {
+    for (int lane : active) result_[lane].i = apply(a[lane].i, b[lane].i);
+  };
+  auto any = [&](int64_t x, int64_t y) {
+    auto value = ApplyInteger(binary_, x, y);
+    if (!value) Fail(x, " ", ir::Name(binary_), " ", y, " is undefined");
+    return *value;
+  };
+  // Indices are small and not negative; wrapping is left to ApplyInteger.
+  constexpr int64_t kSmall = int64_t{1} << 31;
+  auto small = [](int64_t x, int64_t y) { return x >= 0 && x < kSmall && y > 0 && y < kSmall; };
+  switch (binary_) {
+    case ir::BinaryOp::kAdd:
+      return each([&](int64_t x, int64_t y) { return small(x, y) ? x + y : any(x, y); });
+    case ir::BinaryOp::kMul:
+      return each([&](int64_t x, int64_t y) { return small(x, y) ? x * y : any(x, y); });
+    case ir::BinaryOp::kFloorDiv:
+      return each([&](int64_t x, int64_t y) -> int64_t {
+        return small(x, y) ? static_cast<uint32_t>(x) / static_cast<uint32_t>(y) : any(x, y);
+      });
+    case ir::BinaryOp::kMod:
+      return each([&](int64_t x, int64_t y) -> int64_t {
+        return small(x, y) ? static_cast<uint32_t>(x) % static_cast<uint32_t>(y) : any(x, y);
+      });
+    case ir::BinaryOp::kLt:
+      return each([](int64_t x, int64_t y) { return x < y; });
+    default:
+      return each(any);
+  }
 }
 
 // `b` is evaluated only where `a` does not decide, as in C.
@@ -238,16 +284,20 @@ void LaneExpr::EvalLoad(LaneState& state, const Active& active) {
   const Active& reads = Filter(guard_.get(), state, active, storage);
   if (reads.empty()) return;
   Values values[kMaxRank];
-  for (size_t i = 0; i < children_.size(); ++i) values[i] = children_[i]->Eval(state, reads);
+  const size_t rank = children_.size();
+  for (size_t i = 0; i < rank; ++i) values[i] = children_[i]->Eval(state, reads);
   int64_t indices[kMaxRank];
-  for (int lane : reads) {
-    for (size_t i = 0; i < children_.size(); ++i) indices[i] = values[i][lane].i;
-    if (kind_ == Kind::kLoad) {
-      LaneMemory& memory = state.memories[index_];
-      result_[lane] = memory.Read(memory.Offset(indices, children_.size()), state.At(lane));
-    } else {
-      LaneAccumulator& acc = state.accumulators[index_];
-      const double* s = acc.State(lane, acc.Offset(indices, children_.size()));
+  if (kind_ == Kind::kLoad) {
+    LaneMemory& memory = state.memories[index_];
+    for (int lane : reads) {
+      for (size_t i = 0; i < rank; ++i) indices[i] = values[i][lane].i;
+      result_[lane] = memory.Read(memory.Offset(indices, rank), state.At(lane));
+    }
+  } else {
+    LaneAccumulator& acc = state.accumulators[index_];
+    for (int lane : reads) {
+      for (size_t i = 0; i < rank; ++i) indices[i] = values[i][lane].i;
+      const double* s = acc.State(lane, acc.Offset(indices, rank));
       const bool quotient = acc.monoid == ir::Monoid::kSoftmaxSum;
       const double value = quotient ? (s[1] == 0 ? 0 : s[2] / s[1]) : s[0];
       result_[lane].f = RoundResult(state.arithmetic, dtype_, value);

@@ -105,6 +105,8 @@ class LaneExpr {
   };
 
   Values EvalLanes(LaneState& state, const Active& active);
+  void EvalFloatBinary(LaneState& state, const Active& active);
+  void EvalIntBinary(LaneState& state, const Active& active);
   void EvalLogic(LaneState& state, const Active& active);
   void EvalSelect(LaneState& state, const Active& active);
   void EvalCast(LaneState& state, const Active& active);

@@ -36,21 +36,15 @@ LaneMemory::LaneMemory(std::string name, ir::DType dtype, Space space, std::vect
   if (traced && space_ != Space::kLane) traces_.resize(count_);
 }
 
-int64_t LaneMemory::Offset(const int64_t* indices, size_t rank, int width) const {
+void LaneMemory::FailOffset(const int64_t* indices, size_t rank, int width) const {
   if (rank != extents_.size()) {
     Fail("@", name_, ": index rank ", rank, ", buffer rank ", extents_.size());
   }
-  int64_t offset = 0;
-  for (size_t i = 0; i < rank; ++i) {
-    const int64_t last = indices[i] + (i + 1 == rank ? width - 1 : 0);
-    if (indices[i] < 0 || last >= extents_[i]) {
-      Fail("@", name_, ": index ", indices[i],
-           width > 1 ? Cat(" (", width, " elements)") : std::string(), " of dimension ", i,
-           " is outside extent ", extents_[i]);
-    }
-    offset += indices[i] * strides_[i];
-  }
-  return offset;
+  size_t i = 0;  // the first that is outside
+  while (indices[i] >= 0 && indices[i] + (i + 1 == rank ? width - 1 : 0) < extents_[i]) ++i;
+  Fail("@", name_, ": index ", indices[i],
+       width > 1 ? Cat(" (", width, " elements)") : std::string(), " of dimension ", i,
+       " is outside extent ", extents_[i]);
 }
 
 void LaneMemory::CheckAligned(int64_t offset, int64_t bytes) const {
@@ -80,28 +74,23 @@ void LaneMemory::Race(int64_t offset, const char* what, int lane, int block,
        who(lane, block), " with no barrier between");
 }
 
-Cell LaneMemory::Read(int64_t offset, const Accessor& by) {
-  const int64_t slot = Slot(offset, by);
-  if (states_[slot] == State::kInFlight) {
-    Fail(ElementText(offset), " is read by thread ", by.lane,
-         " while an asynchronous copy into it is in flight");
+void LaneMemory::FailRead(int64_t offset, const Accessor& by) const {
+  const bool in_flight = states_[Slot(offset, by)] == State::kInFlight;
+  Fail(ElementText(offset), " is read by thread ", by.lane,
+       in_flight ? " while an asynchronous copy into it is in flight" : " before it was written");
+}
+
+void LaneMemory::TraceRead(int64_t offset, const Accessor& by) {
+  Trace& trace = traces_[offset];
+  if (trace.writer != kNone && (trace.writer_block != by.block ||
+                                (trace.writer_epoch == by.epoch && trace.writer != by.lane))) {
+    Race(offset, "read of a written element", trace.writer, trace.writer_block, by);
   }
-  if (states_[slot] == State::kPoison) {
-    Fail(ElementText(offset), " is read by thread ", by.lane, " before it was written");
-  }
-  if (!traces_.empty()) {
-    Trace& trace = traces_[offset];
-    if (trace.writer != kNone && (trace.writer_block != by.block ||
-                                  (trace.writer_epoch == by.epoch && trace.writer != by.lane))) {
-      Race(offset, "read of a written element", trace.writer, trace.writer_block, by);
-    }
-    const bool again = trace.reader_epoch == by.epoch && trace.reader != by.lane;
-    trace.reader = again ? kMany : by.lane;
-    trace.reader_epoch = by.epoch;
-    trace.reader_block =
-        trace.reader_block == kNone || trace.reader_block == by.block ? by.block : kMany;
-  }
-  return cells_[slot];
+  const bool again = trace.reader_epoch == by.epoch && trace.reader != by.lane;
+  trace.reader = again ? kMany : by.lane;
+  trace.reader_epoch = by.epoch;
+  trace.reader_block =
+      trace.reader_block == kNone || trace.reader_block == by.block ? by.block : kMany;
 }
 
 void LaneMemory::CheckWrite(int64_t offset, const Accessor& by) {

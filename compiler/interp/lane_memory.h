@@ -60,11 +60,25 @@ class LaneMemory {
 
   // Element offset of `indices`, after checking each against its extent and `width` elements
   // against the innermost one.
-  int64_t Offset(const int64_t* indices, size_t rank, int width = 1) const;
+  int64_t Offset(const int64_t* indices, size_t rank, int width = 1) const {
+    if (rank != extents_.size()) FailOffset(indices, rank, width);
+    int64_t offset = 0;
+    for (size_t i = 0; i < rank; ++i) {
+      const int64_t last = indices[i] + (i + 1 == rank ? width - 1 : 0);
+      if (indices[i] < 0 || last >= extents_[i]) FailOffset(indices, rank, width);
+      offset += indices[i] * strides_[i];
+    }
+    return offset;
+  }
   // Fails unless element `offset` starts at a multiple of `bytes`.
   void CheckAligned(int64_t offset, int64_t bytes) const;
 
-  Cell Read(int64_t offset, const Accessor& by);
+  Cell Read(int64_t offset, const Accessor& by) {
+    const int64_t slot = Slot(offset, by);
+    if (states_[slot] != State::kDefined) FailRead(offset, by);
+    if (!traces_.empty()) TraceRead(offset, by);
+    return cells_[slot];
+  }
   void Write(int64_t offset, Cell value, const Accessor& by);
   // cp.async: from here to Land the element belongs to the copy, nobody else may touch it.
   void Launch(int64_t offset, const Accessor& by);
@@ -86,6 +100,9 @@ class LaneMemory {
   int64_t Slot(int64_t offset, const Accessor& by) const {
     return space_ == Space::kLane ? offset * lanes_ + by.lane : offset;
   }
+  [[noreturn]] void FailOffset(const int64_t* indices, size_t rank, int width) const;
+  [[noreturn]] void FailRead(int64_t offset, const Accessor& by) const;
+  void TraceRead(int64_t offset, const Accessor& by);
   std::string ElementText(int64_t offset) const;
   void CheckWrite(int64_t offset, const Accessor& by);
   [[noreturn]] void Race(int64_t offset, const char* what, int lane, int block,

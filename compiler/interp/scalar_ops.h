@@ -7,6 +7,7 @@
 // Thread safety: pure functions.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 
@@ -38,7 +39,15 @@ inline double RoundResult(Arithmetic arithmetic, ir::DType dtype, double value) 
 // Rounding of a cast or a store to `dtype`.
 inline double RoundStored(Arithmetic arithmetic, ir::DType dtype, double value) {
   if (arithmetic == Arithmetic::kExact && ir::IsFloat(dtype)) return value;
-  return dtype == ir::DType::kF32 ? static_cast<float>(value) : RoundTo(dtype, value);
+  const float single = static_cast<float>(value);
+  if (dtype == ir::DType::kF32) return single;
+  if (dtype == ir::DType::kBF16 && single == value) {
+    // Rounded to the upper half, ties to even; carries run into the exponent, as they must.
+    uint32_t bits = std::bit_cast<uint32_t>(single);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
+    return std::bit_cast<float>(bits);
+  }
+  return RoundTo(dtype, value);
 }
 
 }  // namespace hackc::interp

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/interp/kernel_interpreter.h"
 
+#include <bit>
 #include <cmath>
 #include <random>
 #include <string>
@@ -141,7 +142,8 @@ TEST(KernelInterpreter, BoundsAreThoseOfEachDimension) {
   EXPECT_EQ(Error("alloc @s: f32 shared[8, 8] padding 4\n @s[0, 8] = 1.0"),
             "kernel k0 / store @s: @s: index 8 of dimension 1 is outside extent 8");
   EXPECT_EQ(Error("@y[thread.x] = @x[(thread.x + 1) if (thread.x < 63)]"), "");
-  EXPECT_EQ(Error("@y[thread.x] = 1.0 when (thread.x < n)\n @y[99] = 1.0 when (thread.x == 99)"), "");
+  EXPECT_EQ(Error("@y[thread.x] = 1.0 when (thread.x < n)\n @y[99] = 1.0 when (thread.x == 99)"),
+            "");
 }
 
 TEST(KernelInterpreter, ReadOnlyBufferIsNotWritten) {
@@ -366,6 +368,21 @@ TEST(KernelInterpreter, ArithmeticIsThatOfFloat32) {
   run.buffers["x"] = TensorData::Filled(DType::kF32, {64}, 16777216);  // 2^24: adding 1 is lost
   ASSERT_TRUE(RunText(Kernel("@y[thread.x] = ((@x[thread.x] + 1.0) - @x[thread.x])"), run).ok());
   EXPECT_EQ(run.buffers["y"].values[0], 0);
+}
+
+TEST(KernelInterpreter, RoundingToBFloat16IsTheSameOnBothWays) {
+  std::mt19937 generator(9);
+  for (int i = 0; i < 200000; ++i) {
+    const float value = std::bit_cast<float>(static_cast<uint32_t>(generator()));
+    if (std::isnan(value)) continue;
+    EXPECT_EQ(RoundStored(Arithmetic::kHardware, DType::kBF16, value), RoundTo(DType::kBF16, value))
+        << value;
+  }
+  for (float value :
+       {0x1.01p0f, 0x1.03p0f, 0x1.010002p0f, 0x1.ffp127f, 0x1p-149f, -0.0f, 0x1.8p-134f}) {
+    EXPECT_EQ(RoundStored(Arithmetic::kHardware, DType::kBF16, value), RoundTo(DType::kBF16, value))
+        << value;
+  }
 }
 
 TEST(KernelInterpreter, AccumulatorsAreOfOneThread) {
