@@ -60,6 +60,20 @@ std::vector<std::string> Candidates() {
   return paths;
 }
 
+// NVRTC opens libnvrtc-builtins by its bare name when it first compiles, which finds nothing when
+// both lie in a folder that the dynamic loader does not know, as those of NVIDIA's wheels do. Opened
+// here by its path, it is found by that name. Where this fails, NVRTC's own search may still succeed.
+void OpenBuiltins(const Library& library) {
+  int major = 0, minor = 0;
+  Dl_info where;
+  if (library.version(&major, &minor) != NVRTC_SUCCESS) return;
+  if (dladdr(reinterpret_cast<void*>(library.version), &where) == 0) return;
+  std::string path = where.dli_fname;
+  std::string folder = path.substr(0, path.rfind('/') + 1);
+  std::string builtins = absl::StrCat(folder, "libnvrtc-builtins.so.", major, ".", minor);
+  dlopen(builtins.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 absl::StatusOr<Library> Open() {
   std::vector<std::string> paths = Candidates();
   for (const std::string& path : paths) {
@@ -77,7 +91,10 @@ absl::StatusOr<Library> Open() {
                     Resolve(handle, "nvrtcGetCUBIN", library.cubin) &&
                     Resolve(handle, "nvrtcGetProgramLogSize", library.log_size) &&
                     Resolve(handle, "nvrtcGetProgramLog", library.log);
-    if (complete) return library;
+    if (complete) {
+      OpenBuiltins(library);
+      return library;
+    }
     dlclose(handle);
   }
   return absl::FailedPreconditionError(

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/toolchain/nvrtc.h"
 
+#include <link.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -41,6 +49,39 @@ TEST(Nvrtc, CompilesForEveryArchWithItsSuffix) {
     EXPECT_GE(cubin->static_shared_bytes, 256u) << arch;
     EXPECT_EQ(cubin->warnings, "");
   }
+}
+
+// In a process of its own, since a process loads NVRTC once.
+TEST(NvrtcDeathTest, FindsItsBuiltinsBesideItself) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  std::string home = absl::StrCat(testing::TempDir(), "/cuda_home_", getpid());
+  EXPECT_EXIT(
+      {
+        std::filesystem::create_directories(home + "/lib64");
+        for (const auto& entry : std::filesystem::directory_iterator(HACKC_NVRTC_DIR)) {
+          std::string name = entry.path().filename();
+          if (!absl::StartsWith(name, "libnvrtc")) continue;
+          std::filesystem::create_symlink(std::filesystem::absolute(entry.path()),
+                                          absl::StrCat(home, "/lib64/", name));
+        }
+        setenv("CUDA_HOME", home.c_str(), 1);
+        // The process ends here: nobody else removes the folder.
+        bool compiled = CompileCubin(Kernel(1), "k", "sm_90a").ok();
+        std::vector<std::string> loaded;
+        dl_iterate_phdr(
+            [](dl_phdr_info* info, size_t, void* names) {
+              static_cast<std::vector<std::string>*>(names)->push_back(info->dlpi_name);
+              return 0;
+            },
+            &loaded);
+        std::filesystem::remove_all(home);
+        std::string beside = home + "/lib64/libnvrtc-builtins.so.";
+        bool found = std::any_of(loaded.begin(), loaded.end(), [&](const std::string& name) {
+          return absl::StartsWith(name, beside);
+        });
+        _exit(compiled ? (found ? 0 : 2) : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(Nvrtc, CountsSpills) {
