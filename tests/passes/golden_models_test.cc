@@ -17,8 +17,8 @@
 #include "compiler/passes/tensor/inline_views.h"
 #include "compiler/passes/tensor/lower_graph.h"
 #include "gmock/gmock.h"
-#include "tests/passes/loop_module_run.h"
 #include "tests/support/golden.h"
+#include "tools/opt/loop_module_run.h"
 
 namespace hackc::passes {
 namespace {
@@ -97,7 +97,7 @@ class GoldenModels : public testing::TestWithParam<std::string> {
         EXPECT_EQ(ir::Print(*parsed), ir::Print(launch.fn));
       }
     }
-    same("loop", Logits(loops, test::RunLoopModule, states));
+    same("loop", Logits(loops, opt::RunLoopModule, states));
   }
 
   test::Golden golden_;
@@ -111,7 +111,7 @@ TEST_P(GoldenModels, EveryLevelIsTransformersPrefill) {
   const std::vector<double>& expected = golden_.expected.at("logits").values;
   EXPECT_LE(test::Difference(Logits(tensor, interp::RunTensor, {}), expected),
             test::kGoldenTolerance);
-  EXPECT_LE(test::Difference(Logits(LowerTensor(tensor), test::RunLoopModule, {}), expected),
+  EXPECT_LE(test::Difference(Logits(LowerTensor(tensor), opt::RunLoopModule, {}), expected),
             test::kGoldenTolerance);
 }
 

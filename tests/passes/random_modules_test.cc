@@ -13,9 +13,9 @@
 #include "compiler/passes/loop/lower_tensor.h"
 #include "compiler/passes/tensor/dead_values.h"
 #include "compiler/passes/tensor/inline_views.h"
-#include "tests/passes/loop_module_run.h"
 #include "tests/passes/segment_values.h"
 #include "tests/support/golden.h"
+#include "tools/opt/loop_module_run.h"
 
 namespace hackc::passes {
 namespace {
@@ -248,7 +248,7 @@ TEST(RandomModules, MeanTheSameAtEveryLevel) {
     ASSERT_OK(tensor);
     ir::LoopModule loops = LowerTensor(inlined);
     fused += static_cast<int>(inlined.segments[0].ops.size() - loops.segments[0].ops.size());
-    auto kernels = test::RunLoopModule(loops, run);
+    auto kernels = opt::RunLoopModule(loops, run);
     ASSERT_OK(kernels);
     auto at_random = FuseAtRandom(inlined, random);
     if (at_random) {
@@ -256,7 +256,7 @@ TEST(RandomModules, MeanTheSameAtEveryLevel) {
       for (const ir::LoopLaunch& launch : at_random->segments[0].ops) {
         EXPECT_THAT(ir::VerifyLoop(launch.fn), testing::IsEmpty()) << ir::Print(launch.fn);
       }
-      auto outputs = test::RunLoopModule(*at_random, run);
+      auto outputs = opt::RunLoopModule(*at_random, run);
       ASSERT_OK(outputs);
       for (const auto& [name, data] : *expected) {
         EXPECT_LE(test::Difference(outputs->at(name).values, data.values), 1e-12)

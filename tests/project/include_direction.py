@@ -28,6 +28,8 @@ ROOMS = {
     "compiler/toolchain": (),
     # compile.h and what is built on all of the compiler.
     "compiler": COMPILER_ROOMS,
+    # Command lines over single parts of the compiler.
+    "tools": COMPILER_ROOMS,
     "cache": (),
     # program.h holds plain structs; the server turns them into protos.
     "server": ("proto", "compiler/compile.h", "compiler/program/program.h", "cache"),
@@ -87,7 +89,7 @@ def wrong_include(source, target, passes):
 
 def check(root):
     includes = []  # (file, line number, target)
-    for path in tree.source_files(root, {".h", ".cc", ".cu"}, ("compiler", "cache", "server", "client")):
+    for path in tree.source_files(root, {".h", ".cc", ".cu"}, ("compiler", "cache", "server", "client", "tools")):
         for number, line in enumerate((root / path).read_text().splitlines(), 1):
             match = INCLUDE.match(line)
             if match:

@@ -10,7 +10,7 @@ import pathlib
 import sys
 
 TOP_FOLDERS = (
-    "proto", "compiler", "cache", "server", "client", "cmake", "deploy", "models", "bench", "tests", ".ci",
+    "proto", "compiler", "cache", "server", "client", "tools", "cmake", "deploy", "models", "bench", "tests", ".ci",
 )
 
 

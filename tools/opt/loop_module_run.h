@@ -2,8 +2,12 @@
 // Runs a LoopModule as a client would: kernel after kernel, each with the buffers of its arguments.
 //
 //   ASSIGN(outputs, RunLoopModule(loops, run));   // run as for RunGraph
+//   ASSIGN(outputs, RunLaunches(loops, run, [](size_t number, auto& launch, auto& run) { ... }));
+//
+// Thread safety: one run, one thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -11,15 +15,20 @@
 #include "compiler/interp/module_run.h"
 #include "compiler/ir/loop_module.h"
 
-namespace hackc::test {
+namespace hackc::opt {
+
+// Runs the kernel of the launch with this number, counted over all segments.
+using LaunchRunner = std::function<absl::Status(size_t number, const ir::LoopLaunch& launch,
+                                                interp::FunctionRun& run)>;
 
 // A launch as an operation that RunModule knows: what it makes first.
 struct LaunchOp {
   std::string out;
+  size_t number;
   const ir::LoopLaunch* launch;
 };
 
-inline absl::StatusOr<interp::TensorData> RunLaunch(const LaunchOp& op,
+inline absl::StatusOr<interp::TensorData> RunLaunch(const LaunchOp& op, const LaunchRunner& runner,
                                                     interp::Environment& environment) {
   interp::FunctionRun run;
   run.symbols = environment.run().symbols;
@@ -32,7 +41,7 @@ inline absl::StatusOr<interp::TensorData> RunLaunch(const LaunchOp& op,
     if (!data) return absl::InternalError(Cat(fn.name, " reads unknown %", op.launch->args[i]));
     run.buffers[fn.buffers[i].name] = *data;
   }
-  HACKC_RETURN_IF_ERROR(interp::RunLoop(op.launch->fn, run));
+  HACKC_RETURN_IF_ERROR(runner(op.number, *op.launch, run));
   for (size_t i = 0; i < fn.buffers.size(); ++i) {
     if (fn.buffers[i].access != ir::Access::kReadWrite) continue;
     *environment.Find(op.launch->args[i]) =
@@ -45,10 +54,11 @@ inline absl::StatusOr<interp::TensorData> RunLaunch(const LaunchOp& op,
   return absl::InternalError(Cat(fn.name, " makes nothing"));
 }
 
-inline absl::StatusOr<std::map<std::string, interp::TensorData>> RunLoopModule(
-    const ir::LoopModule& loops, const interp::RunInputs& run) {
+inline absl::StatusOr<std::map<std::string, interp::TensorData>> RunLaunches(
+    const ir::LoopModule& loops, const interp::RunInputs& run, const LaunchRunner& runner) {
   ir::Module<LaunchOp> module{loops.name, loops.symbols, loops.sources, {}, loops.outputs};
   int updates = 0;
+  size_t number = 0;
   for (const ir::LoopSegment& segment : loops.segments) {
     ir::Segment<LaunchOp> copy{segment.name,
                                segment.count,
@@ -62,11 +72,22 @@ inline absl::StatusOr<std::map<std::string, interp::TensorData>> RunLoopModule(
     for (const ir::LoopLaunch& launch : segment.ops) {
       copy.ops.push_back(
           {launch.results.empty() ? "update." + std::to_string(updates++) : launch.results[0].first,
-           &launch});
+           number++, &launch});
     }
     module.segments.push_back(std::move(copy));
   }
-  return interp::RunModule(module, run, RunLaunch);
+  return interp::RunModule(module, run, [&](const LaunchOp& op, interp::Environment& environment) {
+    return RunLaunch(op, runner, environment);
+  });
 }
 
-}  // namespace hackc::test
+// The same with the Loop IR of each launch.
+inline absl::StatusOr<std::map<std::string, interp::TensorData>> RunLoopModule(
+    const ir::LoopModule& loops, const interp::RunInputs& run) {
+  return RunLaunches(loops, run,
+                     [](size_t, const ir::LoopLaunch& launch, interp::FunctionRun& function) {
+                       return interp::RunLoop(launch.fn, function);
+                     });
+}
+
+}  // namespace hackc::opt

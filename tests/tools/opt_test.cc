@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+#include "tools/opt/opt.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "tests/ir/graph_sample.h"
+#include "tools/opt/case_file.h"
+#include "tools/opt/pass_list.h"
+#include "tools/opt/random_run.h"
+
+namespace hackc::opt {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+};
+
+Outcome Opt(const std::vector<std::string>& arguments, const std::string& text = "") {
+  std::istringstream in(text);
+  std::ostringstream out, err;
+  const int code = RunOpt(arguments, in, out, err);
+  return {code, out.str(), err.str()};
+}
+
+constexpr char kScale[] = R"(hackc loop 1
+fn scale "doubles" {
+  symbol seq in 1..64
+  read @x: f32[seq, 8]
+  write @y: f32[seq, 8]
+  for %s: free in seq {
+    for %c: free in 8 {
+      @y[%s, %c] = (@x[%s, %c] * 2.0)
+    }
+  }
+}
+)";
+
+TEST(Opt, EveryLevelMeansTheSameAndIsReadBack) {
+  for (const char* level : {"graph", "tensor", "loop", "tile"}) {
+    SCOPED_TRACE(level);
+    const Outcome made = Opt({"--emit", level, "--verify", "--interp", "--symbols=seq=3,batch=1"},
+                             ir::kEveryGraphOp);
+    EXPECT_EQ(made.code, kExitOk) << made.err;
+    EXPECT_THAT(made.err, HasSubstr("at seed 1 batch=1 past=5 seq=3\n"));
+    const Outcome read = Opt({"--verify"}, made.out);
+    EXPECT_EQ(read.code, kExitOk) << read.err;
+    EXPECT_THAT(read.out, HasSubstr("hackc " + std::string(level) + " 1\n"));
+  }
+}
+
+TEST(Opt, WithoutPassesTheTextComesBack) { EXPECT_EQ(Opt({}, kScale).out, kScale); }
+
+TEST(Opt, KernelsOfLoopsUpToCuda) {
+  const Outcome kernel = Opt({"--emit=kernel", "--verify", "--interp", "--time"}, kScale);
+  EXPECT_EQ(kernel.code, kExitOk) << kernel.err;
+  EXPECT_THAT(kernel.err, HasSubstr(" ms  insert_barriers\n"));
+  const Outcome cuda = Opt({"--emit=cuda"}, kernel.out);
+  EXPECT_EQ(cuda.code, kExitOk) << cuda.err;
+  EXPECT_THAT(cuda.out, HasSubstr("hackc_scale"));
+}
+
+TEST(Opt, PassesRunAsNamedAndAreShown) {
+  const Outcome tile = Opt({"--passes=expand_softmax,split_axes", "--dump-after-each"}, kScale);
+  EXPECT_EQ(tile.code, kExitOk);
+  EXPECT_THAT(tile.err, StartsWith("# after expand_softmax\nhackc tile 1\n"));
+  EXPECT_THAT(tile.err, HasSubstr("# after split_axes\nhackc tile 1\n"));
+  // What is split already is not split again.
+  const Outcome again = Opt({"--emit=tile"}, tile.out);
+  EXPECT_EQ(again.out, tile.out);
+}
+
+TEST(Opt, TheFilesFirstLineCountsUnlessTheCommandLineSaysOtherwise) {
+  const std::string text = "# pass: choose_schedule  symbols: seq=2  seed: 3  target: sm_80\n" +
+                           std::string(kScale) + "# ---- expected\nnothing that parses\n";
+  const Outcome plain = Opt({"--interp"}, text);
+  EXPECT_EQ(plain.code, kExitOk) << plain.err;
+  EXPECT_THAT(plain.out, HasSubstr("schedule {"));
+  EXPECT_THAT(plain.err, HasSubstr("at seed 3 seq=2\n"));
+  const Outcome other = Opt({"--interp", "--passes=none", "--seed=4", "--symbols=seq=7"}, text);
+  EXPECT_EQ(other.out, kScale);
+  EXPECT_THAT(other.err, HasSubstr("at seed 4 seq=7\n"));
+  EXPECT_EQ(Opt({}, "# pass: a  color: red\n" + std::string(kScale)).code, kExitParse);
+}
+
+TEST(Opt, WrongUse) {
+  const Outcome unknown = Opt({"--passes=unroll"}, kScale);
+  EXPECT_EQ(unknown.code, kExitUsage);
+  EXPECT_THAT(unknown.err, StartsWith("hackc-opt: there is no pass unroll; there are fuse_proj"));
+  const Outcome level = Opt({"--passes=dead_values"}, kScale);
+  EXPECT_EQ(level.code, kExitUsage);
+  EXPECT_EQ(level.err, "hackc-opt: pass dead_values takes tensor IR, got loop IR\n");
+  EXPECT_EQ(Opt({"--emit=graph"}, kScale).err, "hackc-opt: --emit=graph: got loop IR to print\n");
+  EXPECT_EQ(Opt({"--emit=hardware"}, kScale).code, kExitUsage);
+  EXPECT_EQ(Opt({"--interp", "--symbols=seq=65"}, kScale).err,
+            "hackc-opt: symbol seq: expected 1..64, got 65\n");
+  EXPECT_EQ(Opt({"--interp", "--symbols=sec=5"}, kScale).code, kExitUsage);
+  EXPECT_EQ(Opt({"--symbols=seq"}, kScale).code, kExitUsage);
+  EXPECT_EQ(Opt({"--target=sm_7"}, kScale).code, kExitUsage);
+  EXPECT_EQ(Opt({"/nowhere.hir"}).err, "hackc-opt: /nowhere.hir: cannot be read\n");
+  EXPECT_EQ(Opt({"--help"}).code, kExitOk);
+}
+
+TEST(Opt, ParseErrorsNameTheLineOfTheWholeText) {
+  EXPECT_EQ(Opt({}, "").code, kExitParse);
+  EXPECT_THAT(Opt({}, "\nhackc cuda 1\n").err,
+              HasSubstr("line 2, column 1: expected `hackc LEVEL"));
+  const Outcome second = Opt({}, std::string(kScale) + "# the second\nhackc loop 1\nfn 7\n");
+  EXPECT_EQ(second.code, kExitParse);
+  EXPECT_THAT(second.err, HasSubstr("line 14, column 4"));
+  EXPECT_EQ(Opt({}, std::string(kScale) + "hackc tile 1\n").code, kExitParse);
+}
+
+TEST(Opt, VerifierErrorsSayWhen) {
+  std::string text = kScale;
+  text.replace(text.find("%c] ="), 2, "9");
+  const Outcome outcome = Opt({"--verify"}, text);
+  EXPECT_EQ(outcome.code, kExitVerify);
+  EXPECT_THAT(outcome.err, StartsWith("hackc-opt: input: loop scale / "));
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(Opt({"--interp"}, text).code, kExitDiffers);  // it cannot be run
+  EXPECT_EQ(Opt({}, text).code, kExitOk);                 // to look at it nobody has to
+}
+
+TEST(Opt, APassThatBreaksOffIsAnInternalError) {
+  const Outcome outcome = Opt({"--passes=distribute"}, kScale);
+  EXPECT_EQ(outcome.code, kExitInternal);
+  EXPECT_THAT(outcome.err, StartsWith("hackc-opt: pass distribute: kernel scale: "));
+}
+
+TEST(Opt, ListsThePassesOfBothTables) {
+  const std::string list = Opt({"--list-passes"}).out;
+  EXPECT_THAT(list, StartsWith("fuse_projections    graph -> graph\n"));
+  EXPECT_THAT(list, HasSubstr("choose_schedule     loop -> tile\n"));
+  EXPECT_THAT(list, HasSubstr("insert_barriers     kernel -> kernel\n"));
+}
+
+TEST(RandomRun, DifferencesAreSeen) {
+  const auto results = [](std::vector<double> values) {
+    interp::TensorData data = interp::TensorData::Zeros(ir::DType::kF32, {2});
+    data.values = std::move(values);
+    return Results{{"%y", data}};
+  };
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(*LargestDifference(results({4, 1}), results({4, 1})), 0);
+  EXPECT_EQ(*LargestDifference(results({4, 1}), results({4, 2})), 0.25);
+  EXPECT_EQ(*LargestDifference(results({4, kNan}), results({4, kNan})), 0);
+  EXPECT_EQ(*LargestDifference(results({4, 1}), results({4, kNan})), kInfinity);
+  EXPECT_EQ(*LargestDifference(results({kInfinity, 1}), results({4, 1})), kInfinity);
+  EXPECT_FALSE(LargestDifference(results({4, 1}), {}).ok());
+}
+
+TEST(RandomRun, DataDependsOnTheSeed) {
+  auto unit = Parse(kScale);
+  ASSERT_TRUE(unit.ok());
+  auto one = Interpret(*unit, {{{"seq", 5}}, 1}), two = Interpret(*unit, {{{"seq", 5}}, 2});
+  ASSERT_TRUE(one.ok() && two.ok());
+  EXPECT_GT(*LargestDifference(*one, *two), 0.1);
+}
+
+}  // namespace
+}  // namespace hackc::opt

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#include "tools/opt/case_file.h"
+
+#include <charconv>
+
+#include "absl/strings/str_split.h"
+#include "compiler/support/cat.h"
+#include "compiler/support/status_macros.h"
+#include "compiler/support/text.h"
+
+namespace hackc::opt {
+namespace {
+
+template <typename Integer>
+bool ParseInteger(std::string_view text, Integer& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+absl::Status ReadFirstLine(std::string_view line, CaseFile& file) {
+  const std::vector<std::string> words =
+      absl::StrSplit(View(line), absl::ByAnyChar(" #"), absl::SkipEmpty());
+  for (size_t i = 0; i + 1 < words.size(); i += 2) {
+    const std::string& key = words[i];
+    const std::string& value = words[i + 1];
+    if (key == "pass:") {
+      file.passes = SplitCommas(value);
+    } else if (key == "symbols:") {
+      HACKC_ASSIGN_OR_RETURN(file.symbols, ParseSymbols(value));
+    } else if (key == "target:") {
+      file.target = value;
+    } else if (key != "seed:" || !ParseInteger(value, file.seed)) {
+      return absl::InvalidArgumentError(Cat(
+          "line 1: expected `pass: NAMES`, `symbols: a=1,b=2`, `seed: N` or `target: ARCH`, got `",
+          key, " ", value, "`"));
+    }
+  }
+  if (words.size() % 2 != 0) {
+    return absl::InvalidArgumentError(Cat("line 1: `", words.back(), "` has no value"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::string> SplitCommas(std::string_view text) {
+  return absl::StrSplit(View(text), ',', absl::SkipEmpty());
+}
+
+absl::StatusOr<std::map<std::string, int64_t>> ParseSymbols(std::string_view text) {
+  std::map<std::string, int64_t> symbols;
+  for (const std::string& item : SplitCommas(text)) {
+    const size_t equals = item.find('=');
+    int64_t value = 0;
+    if (equals == std::string::npos || equals == 0 ||
+        !ParseInteger(std::string_view(item).substr(equals + 1), value)) {
+      return absl::InvalidArgumentError(Cat("symbols: expected NAME=INTEGER, got `", item, "`"));
+    }
+    symbols[item.substr(0, equals)] = value;
+  }
+  return symbols;
+}
+
+absl::StatusOr<CaseFile> ReadCase(std::string_view text) {
+  CaseFile file;
+  constexpr std::string_view kFirst = "# pass:";
+  if (text.substr(0, kFirst.size()) == kFirst) {
+    HACKC_RETURN_IF_ERROR(ReadFirstLine(text.substr(0, text.find('\n')), file));
+  }
+  const size_t expected = text.find(Cat("\n", kExpectedLine));
+  file.input = text.substr(0, expected == std::string_view::npos ? expected : expected + 1);
+  if (expected != std::string_view::npos) {
+    file.expected = text.substr(expected + 1 + kExpectedLine.size());
+  }
+  return file;
+}
+
+}  // namespace hackc::opt

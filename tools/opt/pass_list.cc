@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#include "tools/opt/pass_list.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/passes/lower_loop.h"
+#include "compiler/passes/pipeline.h"
+#include "compiler/schedule/choose_schedule.h"
+#include "compiler/support/cat.h"
+#include "compiler/support/internal_error.h"
+#include "compiler/support/status_macros.h"
+
+namespace hackc::opt {
+namespace {
+
+template <typename T>
+constexpr Level LevelOfType() {
+  if constexpr (std::is_same_v<T, ir::GraphModule>) return Level::kGraph;
+  if constexpr (std::is_same_v<T, ir::TensorModule>) return Level::kTensor;
+  if constexpr (std::is_same_v<T, ir::LoopModule> || std::is_same_v<T, ir::LoopFn>) {
+    return Level::kLoop;
+  }
+  if constexpr (std::is_same_v<T, ir::TileFn>) return Level::kTile;
+  return Level::kKernel;
+}
+
+Unit ToUnit(ir::GraphModule module) { return module; }
+Unit ToUnit(ir::TensorModule module) { return module; }
+Unit ToUnit(ir::LoopModule module) {
+  Kernels kernels;
+  for (const ir::LoopSegment& segment : module.segments) {
+    for (const ir::LoopLaunch& launch : segment.ops) kernels.functions.push_back(launch.fn);
+  }
+  kernels.module = std::move(module);
+  return kernels;
+}
+
+template <typename Target, typename Source>
+Pass OfModule(std::string_view name, Target (*function)(const Source&)) {
+  return {std::string(name), LevelOfType<Source>(), LevelOfType<Target>(),
+          [function](const Unit& unit, const schedule::Target&) -> absl::StatusOr<Unit> {
+            return ToUnit(function(std::get<Source>(unit)));
+          }};
+}
+
+// `transform` for each function, with the name of the one at fault.
+template <typename Source, typename Transform>
+absl::StatusOr<Unit> ForEachKernel(const Unit& unit, Transform&& transform) {
+  Kernels kernels = std::get<Kernels>(unit);
+  for (KernelFunction& kernel : kernels.functions) {
+    const std::string name = FunctionOf(kernel).name;
+    try {
+      auto result = transform(std::get<Source>(kernel));
+      if (!result.ok()) {
+        return absl::Status(result.status().code(),
+                            Cat("kernel ", name, ": ", std::string(result.status().message())));
+      }
+      kernel = *std::move(result);
+    } catch (const InternalError& error) {
+      throw InternalError(Cat("kernel ", name, ": ", error.what()));
+    }
+  }
+  return kernels;
+}
+
+template <typename Target, typename Source>
+Pass OfKernel(std::string_view name, absl::StatusOr<Target> (*function)(const Source&)) {
+  return {std::string(name), LevelOfType<Source>(), LevelOfType<Target>(),
+          [function](const Unit& unit, const schedule::Target&) {
+            return ForEachKernel<Source>(unit, function);
+          }};
+}
+
+absl::StatusOr<Unit> ChooseSchedules(const Unit& unit, const schedule::Target& target) {
+  return ForEachKernel<ir::LoopFn>(unit, [&](const ir::LoopFn& loop) -> absl::StatusOr<ir::TileFn> {
+    return ir::TileFn{loop.fn, schedule::ChooseSchedule(loop, target)};
+  });
+}
+
+bool HasGrid(const ir::Block& block) {
+  return std::any_of(block.begin(), block.end(), [](const ir::Stmt& s) {
+    const auto* loop = ir::As<ir::For>(s);
+    return loop && (loop->kind != ir::LoopKind::kSequential || HasGrid(loop->body));
+  });
+}
+
+bool IsSplit(const Unit& unit) {
+  for (const KernelFunction& kernel : std::get<Kernels>(unit).functions) {
+    if (HasGrid(FunctionOf(kernel).body)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const std::vector<Pass>& Passes() {
+  static const auto* table = [] {
+    auto* passes = new std::vector<Pass>;
+    for (const passes::ModulePass& pass : passes::ModulePasses()) {
+      std::visit([&](auto* run) { passes->push_back(OfModule(pass.name, run)); }, pass.run);
+    }
+    passes->push_back({"choose_schedule", Level::kLoop, Level::kTile, ChooseSchedules});
+    for (const passes::KernelPass& pass : passes::KernelPasses()) {
+      std::visit([&](auto* run) { passes->push_back(OfKernel(pass.name, run)); }, pass.run);
+    }
+    return passes;
+  }();
+  return *table;
+}
+
+absl::StatusOr<Unit> RunPass(std::string_view name, const Unit& unit,
+                             const schedule::Target& target) {
+  const auto pass =
+      std::find_if(Passes().begin(), Passes().end(), [&](const Pass& p) { return p.name == name; });
+  if (pass == Passes().end()) {
+    std::string names;
+    for (const Pass& known : Passes()) names += (names.empty() ? "" : ", ") + known.name;
+    return absl::NotFoundError(Cat("there is no pass ", name, "; there are ", names));
+  }
+  const Level level = LevelOf(unit);
+  try {
+    if (pass->takes == Level::kTile && level == Level::kLoop) {
+      HACKC_ASSIGN_OR_RETURN(Unit scheduled, ChooseSchedules(unit, target));
+      return pass->run(scheduled, target);
+    }
+    if (pass->takes != level) {
+      return absl::FailedPreconditionError(
+          Cat("pass ", name, " takes ", Name(pass->takes), " IR, got ", Name(level), " IR"));
+    }
+    return pass->run(unit, target);
+  } catch (const std::exception& error) {  // InternalError, or the standard library's
+    return absl::InternalError(Cat("pass ", name, ": ", error.what()));
+  }
+}
+
+std::vector<std::string> DefaultPasses(const Unit& unit, Level level) {
+  const Level from = LevelOf(unit);
+  std::vector<std::string> names;
+  if (from == Level::kKernel) return names;
+  for (const Pass& pass : Passes()) {
+    if (pass.takes < from || pass.gives > level) continue;
+    if (from == Level::kTile && pass.gives == Level::kTile && IsSplit(unit)) continue;
+    names.push_back(pass.name);
+  }
+  return names;
+}
+
+ir::KernelLimits LimitsOf(const schedule::Target& target) {
+  ir::KernelLimits limits;
+  limits.max_threads = target.max_threads_per_block;
+  limits.shared_bytes = target.shared_bytes_per_block;
+  return limits;
+}
+
+}  // namespace hackc::opt
