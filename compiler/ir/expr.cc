@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "compiler/ir/rewrite.h"
 #include "compiler/ir/text_lexer.h"
 #include "compiler/support/internal_error.h"
 
@@ -34,14 +35,6 @@ std::string_view Name(ShuffleKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-namespace {
-
-size_t Mix(size_t seed, size_t value) {
-  return (seed ^ (value + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2))) * 0x100000001b3ULL;
-}
-size_t HashOf(const Expr& e) { return e ? e->hash : 7; }
-size_t HashOf(const std::string& s) { return std::hash<std::string>{}(s); }
-
 std::vector<Expr> Children(const Expr& e) {
   return std::visit(
       [](const auto& n) -> std::vector<Expr> {
@@ -59,6 +52,14 @@ std::vector<Expr> Children(const Expr& e) {
       },
       e->node);
 }
+
+namespace {
+
+size_t Mix(size_t seed, size_t value) {
+  return (seed ^ (value + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2))) * 0x100000001b3ULL;
+}
+size_t HashOf(const Expr& e) { return e ? e->hash : 7; }
+size_t HashOf(const std::string& s) { return std::hash<std::string>{}(s); }
 
 Expr Make(ExprVariant node, DType dtype) {
   size_t hash = Mix(node.index(), static_cast<size_t>(dtype));

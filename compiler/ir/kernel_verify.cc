@@ -101,18 +101,9 @@ class KernelVerifier : public StmtVerifier {
       return it == varies_.end() ? Varies::kNever : it->second;
     }
     if (As<Shuffle>(e)) return Varies::kByThread;
-    if (const Unary* unary = As<Unary>(e)) return Dependence(unary->a);
-    if (const Cast* cast = As<Cast>(e)) return Dependence(cast->a);
-    if (const Select* s = As<Select>(e)) {
-      return std::max({Dependence(s->condition), Dependence(s->a), Dependence(s->b)});
-    }
-    if (const Load* load = As<Load>(e)) {
-      const NameInfo* info = Find(load->buffer);
-      if (!info || (info->alloc && info->alloc->space == MemorySpace::kLocal))
-        return Varies::kByThread;
-      Varies most = Dependence(load->guard);
-      for (const Expr& index : load->indices) most = std::max(most, Dependence(index));
-      return most;
+    if (const Load* load = As<Load>(e);
+        load && (!Find(load->buffer) || IsRegisters(load->buffer))) {
+      return Varies::kByThread;
     }
     if (const Binary* binary = As<Binary>(e)) {
       const Builtin* thread = As<Builtin>(binary->a);
@@ -122,38 +113,29 @@ class KernelVerifier : public StmtVerifier {
            (binary->op == BinaryOp::kShr && by >= 5))) {
         return Varies::kByWarp;
       }
-      return std::max(Dependence(binary->a), Dependence(binary->b));
     }
-    return Varies::kNever;
+    Varies most = Varies::kNever;
+    for (const Expr& child : Children(e)) most = std::max(most, Dependence(child));
+    return most;
   }
 
   // Shuffles must not stand where only some lanes of a warp evaluate them.
   void CheckShuffles(const Expr& e, Varies control) {
     if (!e) return;
-    if (const Shuffle* shuffle = As<Shuffle>(e)) {
-      if (control == Varies::kByThread)
-        Error("warp", Cat("`", Print(e), "` is reached by only some lanes of a warp"));
-      CheckShuffles(shuffle->value, control);
-      CheckShuffles(shuffle->lane, control);
-    } else if (const Select* s = As<Select>(e)) {
-      const Varies inner = std::max(control, Dependence(s->condition));
-      CheckShuffles(s->condition, control);
-      CheckShuffles(s->a, inner);
-      CheckShuffles(s->b, inner);
-    } else if (const Binary* binary = As<Binary>(e)) {
-      const bool lazy = binary->op == BinaryOp::kAnd || binary->op == BinaryOp::kOr;
-      CheckShuffles(binary->a, control);
-      CheckShuffles(binary->b, lazy ? std::max(control, Dependence(binary->a)) : control);
-    } else if (const Load* load = As<Load>(e)) {
-      const Varies inner = std::max(control, Dependence(load->guard));
-      CheckShuffles(load->guard, control);
-      for (const Expr& index : load->indices) CheckShuffles(index, inner);
-      CheckRegisterIndex(load->buffer, load->indices);
-    } else if (const Unary* unary = As<Unary>(e)) {
-      CheckShuffles(unary->a, control);
-    } else if (const Cast* cast = As<Cast>(e)) {
-      CheckShuffles(cast->a, control);
+    if (As<Shuffle>(e) && control == Varies::kByThread) {
+      Error("warp", Cat("`", Print(e), "` is reached by only some lanes of a warp"));
     }
+    Expr decides;  // whether the other operands are evaluated
+    if (const Select* s = As<Select>(e)) decides = s->condition;
+    if (const Binary* binary = As<Binary>(e)) {
+      if (binary->op == BinaryOp::kAnd || binary->op == BinaryOp::kOr) decides = binary->a;
+    }
+    if (const Load* load = As<Load>(e)) {
+      decides = load->guard;
+      CheckRegisterIndex(load->buffer, load->indices);
+    }
+    const Varies inner = std::max(control, Dependence(decides));
+    for (const Expr& child : Children(e)) CheckShuffles(child, child == decides ? control : inner);
   }
 
   bool IsRegisters(const std::string& name) const {

@@ -49,6 +49,9 @@ void WalkStmts(const Block& block, const std::function<void(const Stmt&)>& visit
 // Each whole expression, in program order.
 void WalkExprs(const Block& block, const std::function<void(const Expr&)>& visit);
 
+// Operands of one expression in order; a load's guard last, even when absent.
+std::vector<Expr> Children(const Expr& e);
+
 // The statements that `s` holds: body, then, or an empty block.
 const Block& ChildBlock(const Stmt& s);
 

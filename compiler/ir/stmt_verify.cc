@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/stmt_verify.h"
 
+#include "compiler/ir/rewrite.h"
 #include "compiler/ir/stmt_fields.h"
 #include "compiler/ir/stmt_text.h"
 #include "compiler/ir/text_lexer.h"
@@ -247,47 +248,44 @@ void StmtVerifier::Expression(const Expr& e, std::string_view what, std::optiona
 // Visits with the facts that guards and conditions give on the way.
 void StmtVerifier::Visit(const Expr& e) {
   const size_t mark = prover_.Enter();
-  std::visit(
-      [&](const auto& n) {
-        using T = std::decay_t<decltype(n)>;
-        if constexpr (std::is_same_v<T, Symbol>) {
-          if (!symbols_.count(n.name)) Error("defined", Cat("symbol ", n.name, " is not declared"));
-        } else if constexpr (std::is_same_v<T, Var>) {
-          const NameInfo* info = Find(n.name);
-          const bool memory = info && (info->kind == NameInfo::Kind::kGlobal ||
-                                       info->kind == NameInfo::Kind::kAlloc ||
-                                       info->kind == NameInfo::Kind::kState);
-          if (!info || memory) return Error("defined", Cat("%", n.name, " is not a value here"));
-          if (info->dtype != n.dtype) {
-            Error("dtype",
-                  Cat("%", n.name, " is ", Name(info->dtype), ", used as ", Name(n.dtype)));
-          }
-        } else if constexpr (std::is_same_v<T, Builtin>) {
-          if (!AllowsThreads()) Error("kind", Cat(Name(n.kind), " below Kernel level only"));
-        } else if constexpr (std::is_same_v<T, Shuffle>) {
-          if (!AllowsThreads()) Error("kind", Cat(Name(n.kind), " below Kernel level only"));
-          Visit(n.value);
-          Visit(n.lane);
-        } else if constexpr (std::is_same_v<T, Unary> || std::is_same_v<T, Cast>) {
-          Visit(n.a);
-        } else if constexpr (std::is_same_v<T, Binary>) {
-          Visit(n.a);
-          if (n.op == BinaryOp::kAnd || n.op == BinaryOp::kOr)
-            prover_.Assume(n.a, n.op == BinaryOp::kAnd);
-          Visit(n.b);
-        } else if constexpr (std::is_same_v<T, Select>) {
-          Visit(n.condition);
-          prover_.Assume(n.condition, true);
-          Visit(n.a);
-          prover_.Leave(mark);
-          prover_.Assume(n.condition, false);
-          Visit(n.b);
-        } else if constexpr (std::is_same_v<T, Load>) {
-          VerifyLoad(n, e->dtype);
-        }
-      },
-      e->node);
+  if (const Load* load = As<Load>(e)) {
+    VerifyLoad(*load, e->dtype);
+  } else if (const Symbol* symbol = As<Symbol>(e)) {
+    if (!symbols_.count(symbol->name)) {
+      Error("defined", Cat("symbol ", symbol->name, " is not declared"));
+    }
+  } else if (const Var* var = As<Var>(e)) {
+    VerifyVar(*var);
+  } else if ((As<Builtin>(e) || As<Shuffle>(e)) && !AllowsThreads()) {
+    Error("kind", Cat("`", Print(e), "` below Kernel level only"));
+  } else if (const Select* select = As<Select>(e)) {
+    Visit(select->condition);
+    for (bool taken : {true, false}) {
+      prover_.Assume(select->condition, taken);
+      Visit(taken ? select->a : select->b);
+      prover_.Leave(mark);
+    }
+  } else {
+    const Binary* lazy = As<Binary>(e);
+    for (const Expr& child : Children(e)) {
+      Visit(child);
+      if (lazy && lazy->op == BinaryOp::kAnd) prover_.Assume(lazy->a, true);
+      if (lazy && lazy->op == BinaryOp::kOr) prover_.Assume(lazy->a, false);
+    }
+  }
   prover_.Leave(mark);
+}
+
+void StmtVerifier::VerifyVar(const Var& var) {
+  const NameInfo* info = Find(var.name);
+  using Kind = NameInfo::Kind;
+  if (!info || info->kind == Kind::kGlobal || info->kind == Kind::kAlloc ||
+      info->kind == Kind::kState) {
+    return Error("defined", Cat("%", var.name, " is not a value here"));
+  }
+  if (info->dtype != var.dtype) {
+    Error("dtype", Cat("%", var.name, " is ", Name(info->dtype), ", used as ", Name(var.dtype)));
+  }
 }
 
 void StmtVerifier::VerifyLoad(const Load& load, DType dtype) {

@@ -94,6 +94,7 @@ class StmtVerifier {
   void VerifyBlock(const Block& block);
   void VerifyStmt(const Stmt& s);
   void Visit(const Expr& e);
+  void VerifyVar(const Var& var);
   void VerifyLoad(const Load& load, DType dtype);
   void VerifyWrite(const Store& store);
   void VerifyUpdate(const Accumulate& update);

@@ -113,9 +113,9 @@ TEST(StmtVerify, Kind) {
   EXPECT_THAT(Loop("for %m: free grid_x in n { }"),
               ElementsAre(HasSubstr("a loop function holds no grid_x loop [kind]")));
   EXPECT_THAT(Loop("@y[0, 0] = f32(thread.x)"),
-              ElementsAre(HasSubstr("thread.x below Kernel level only [kind]")));
+              ElementsAre(HasSubstr("`thread.x` below Kernel level only [kind]")));
   EXPECT_THAT(Loop("@y[0, 0] = shuffle_xor(1.0, 1)"),
-              ElementsAre(HasSubstr("shuffle_xor below Kernel level only [kind]")));
+              ElementsAre(HasSubstr("`shuffle_xor(1.0, 1)` below Kernel level only [kind]")));
   EXPECT_THAT(Tile("barrier"), ElementsAre(HasSubstr("a tile function holds no `barrier` [kind]")));
   EXPECT_THAT(Kernel("combine {name = @y, monoid = sum, thread_mask = 1}"),
               ElementsAre(HasSubstr("a kernel function holds no `combine` [kind]")));
