@@ -119,6 +119,9 @@ struct Alloc {
   std::vector<std::vector<Digit>> layout;
   int padding = 0;
   int alignment = 16;  // bytes, kShared
+  // kShared: more than one makes a ring. The first dimension counts its slots; iteration i of the loop that
+  // the allocation is in fills and reads slot i % slots, so that pipeline_copies may fill ahead.
+  int slots = 1;
 };
 
 // Tile level: the accumulations into local `name` so far are partial over the threads of the axis just

@@ -221,6 +221,9 @@ class FunctionParser {
     if (lexer_.Accept("padding")) {
       HACKC_ASSIGN_OR_RETURN(alloc.padding, lexer_.SmallInteger("elements of padding"));
     }
+    if (lexer_.Accept("slots")) {
+      HACKC_ASSIGN_OR_RETURN(alloc.slots, lexer_.SmallInteger("slots"));
+    }
     if (lexer_.Accept("align")) {
       HACKC_ASSIGN_OR_RETURN(alloc.alignment, lexer_.SmallInteger("an alignment in bytes"));
     }

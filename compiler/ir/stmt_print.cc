@@ -59,6 +59,7 @@ struct HeadPrinter {
     PrintValue(n.extents, out);
     PrintLayout(n.layout);
     if (n.padding != 0) out += Cat(" padding ", n.padding);
+    if (n.slots != 1) out += Cat(" slots ", n.slots);
     if (n.alignment != Alloc().alignment) out += Cat(" align ", n.alignment);
   }
   void operator()(const If& n) const { out += "if " + Print(n.condition); }

@@ -7,6 +7,7 @@
 #include "compiler/ir/tile_verify.h"
 #include "compiler/passes/kernel/distribute.h"
 #include "compiler/passes/kernel/insert_barriers.h"
+#include "compiler/passes/kernel/pipeline_copies.h"
 #include "compiler/passes/kernel/vectorize.h"
 #include "compiler/passes/tile/expand_softmax.h"
 #include "compiler/passes/tile/split_axes.h"
@@ -18,9 +19,9 @@ namespace hackc::passes {
 
 const std::vector<KernelPass>& KernelPasses() {
   static const auto* table = new std::vector<KernelPass>{
-      {"expand_softmax", &ExpandSoftmax},   {"split_axes", &SplitAxes},
-      {"distribute", &Distribute},          {"vectorize", &Vectorize},
-      {"insert_barriers", &InsertBarriers},
+      {"expand_softmax", &ExpandSoftmax}, {"split_axes", &SplitAxes},
+      {"distribute", &Distribute},        {"pipeline_copies", &PipelineCopies},
+      {"vectorize", &Vectorize},          {"insert_barriers", &InsertBarriers},
   };
   return *table;
 }

@@ -119,6 +119,8 @@ class Chooser {
       Narrow(c, m, n, rows);
       return;
     }
+    // Rows vary fastest over the grid: the blocks that run together share the columns' operand, the weights,
+    // which are read from memory once; the rows' operand is small enough to stay in L2.
     int64_t accumulators = static_cast<int64_t>(facts_.contractions.size());
     schedule_.threads = 256;
     bool matrix = std::all_of(facts_.contractions.begin(), facts_.contractions.end(),
@@ -141,9 +143,9 @@ class Chooser {
     if (matrix) {
       // Eight warps, two along rows and four along columns, in the layout of the instruction's result.
       schedule_.instruction = MatrixInstruction::kMma;
-      Add(m, LoopKind::kGridY, 1,
+      Add(m, LoopKind::kGridX, 1,
           Digits({Threads(2, 128), Registers(bm / 32), Registers(2), Threads(8, 4)}));
-      Add(n, LoopKind::kGridX, 1,
+      Add(n, LoopKind::kGridY, 1,
           Digits({Threads(4, 32), Registers(bn / 32), Threads(4, 1), Registers(2)}));
       bk = PowerOfTwoIn(k.max_extent, 64);
       Add(c.k_axis, LoopKind::kSerial, bk / 16, {Matrix()});
@@ -151,14 +153,18 @@ class Chooser {
         StageAt(each.a, c.k_axis, 8);
         StageAt(each.b, c.k_axis, 8);
       }
+      Ring(c.k_axis, (bm + accumulators * bn) * (bk + 8) * SizeOf(c.a_dtype), 0);
       return;
     }
-    Add(m, LoopKind::kGridY, 1, Digits({Registers(bm / 16), Threads(16, 16)}));
-    Add(n, LoopKind::kGridX, 1, Digits({Registers(bn / 16), Threads(16, 1)}));
+    Add(m, LoopKind::kGridX, 1, Digits({Registers(bm / 16), Threads(16, 16)}));
+    Add(n, LoopKind::kGridY, 1, Digits({Registers(bn / 16), Threads(16, 1)}));
     Add(c.k_axis, LoopKind::kSerial, bk / unit, Digits({Registers(unit)}));
     for (const Contraction& each : facts_.contractions) {
       StageAt(each.a, c.k_axis, 16 / SizeOf(each.a_dtype));
       StageAt(each.b, c.k_axis, 16 / SizeOf(each.b_dtype));
+      int64_t row = bk * SizeOf(c.a_dtype) + 16;
+      Ring(c.k_axis, (bm + accumulators * bn) * std::max<int64_t>(row, bk * SizeOf(c.b_dtype) + 16),
+           0);
     }
   }
 
@@ -175,6 +181,22 @@ class Chooser {
       if (stage.buffer == buffer && stage.axis == axis) return;
     }
     schedule_.stages.push_back({buffer, axis, 1, CopyEngine::kRegisters, padding});
+  }
+
+  // Rings for what is staged along `axis`, `slot` bytes a slot: as deep as lets two blocks share a
+  // multiprocessor beside `fixed` bytes, at most three (more has not paid off), or one where two do not fit.
+  void Ring(const std::string& axis, int64_t slot, int64_t fixed) {
+    int64_t room = std::min(target_.shared_bytes_per_block,
+                            target_.shared_bytes_per_multiprocessor / 2 - 1024) -
+                   fixed;
+    if (2 * slot > room) room = target_.shared_bytes_per_block - fixed;
+    int64_t depth = std::min<int64_t>(3, room / slot);
+    if (depth < 2) return;
+    for (StageSchedule& stage : schedule_.stages) {
+      if (stage.axis != axis) continue;
+      stage.depth = static_cast<int>(depth);
+      stage.engine = CopyEngine::kCpAsync;
+    }
   }
 
   void Narrow(const Contraction& c, const std::string& m, const std::string& n, int64_t rows) {
@@ -301,6 +323,7 @@ class Chooser {
       StageAt(score->a, row, 8);
       StageAt(score->b, j, 8);
       StageAt(facts_.softmax_values[0], j, 8);
+      Ring(j, bj * (dim + width + 16) * element, bs * (dim + 8) * element);
       return;
     }
     schedule_.threads = 256;

@@ -200,6 +200,8 @@ class Distributor {
 
   void Lower(const Store& store) {
     Store copy = store;
+    copy.engine =
+        CopyEngine::kRegisters;  // vectorize makes asynchronous copies of stores into rings
     copy.value = Map(store.value);
     copy.guard = Map(store.guard);
     auto local = locals_.find(store.buffer);

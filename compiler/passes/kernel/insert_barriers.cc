@@ -24,7 +24,8 @@ class Inserter {
  public:
   explicit Inserter(const KernelFn& kernel) {
     WalkStmts(kernel.fn.body, [&](const Stmt& stmt) {
-      if (const auto* alloc = As<Alloc>(stmt); alloc && alloc->space == MemorySpace::kShared)
+      if (const auto* alloc = As<Alloc>(stmt);
+          alloc && alloc->space == MemorySpace::kShared && alloc->slots == 1)
         shared_.insert(alloc->name);
     });
   }

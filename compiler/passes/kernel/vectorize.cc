@@ -2,6 +2,7 @@
 #include "compiler/passes/kernel/vectorize.h"
 
 #include <map>
+#include <set>
 
 #include "compiler/ir/linear.h"
 #include "compiler/ir/ranges.h"
@@ -52,6 +53,7 @@ class Vectorizer {
     WalkStmts(kernel.fn.body, [&](const Stmt& stmt) {
       const auto* alloc = As<Alloc>(stmt);
       if (alloc && alloc->space == MemorySpace::kShared) {
+        if (alloc->slots > 1) rings_.insert(alloc->name);
         memory_[alloc->name] = {
             alloc->extents.size() > 1 ? IntLit(alloc->extents.back() + alloc->padding) : nullptr};
       }
@@ -72,6 +74,8 @@ class Vectorizer {
     const auto* load = store ? As<Load>(store->value) : nullptr;
     if (!load || store->indices.empty() || load->indices.empty()) return std::nullopt;
     bool from_memory = memory_.count(load->buffer), to_memory = memory_.count(store->buffer);
+    if (from_memory && to_memory && rings_.count(store->buffer))
+      return TryRing(*loop, *store, *load);
     if (from_memory == to_memory) return std::nullopt;
     const std::vector<Expr>& address = from_memory ? load->indices : store->indices;
     const Expr& position = from_memory ? store->indices[0] : load->indices[0];
@@ -111,6 +115,39 @@ class Vectorizer {
     return std::nullopt;
   }
 
+  // Memory to a ring: cp.async of 16, 8 or 4 bytes. Elements that do not fill 4 bytes stay stores.
+  std::optional<Block> TryRing(const For& loop, const Store& store, const Load& load) const {
+    const std::string& axis = loop.axis;
+    if (store.guard && Uses(store.guard, axis)) return std::nullopt;
+    for (const std::vector<Expr>* address : {&store.indices, &load.indices}) {
+      if (Coefficient(address->back(), axis) != 1) return std::nullopt;
+      for (size_t i = 0; i + 1 < address->size(); ++i) {
+        if (Uses((*address)[i], axis)) return std::nullopt;
+      }
+    }
+    int64_t extent = *AsInt(loop.extent);
+    const int size = SizeOf(load.dtype);
+    for (int64_t width = 16 / size; width * size >= 4; width /= 2) {
+      if (extent % width != 0 || !Aligned(store.buffer, store.indices, axis, width) ||
+          !Aligned(load.buffer, load.indices, axis, width)) {
+        continue;
+      }
+      std::optional<Expr> whole = WholeGuard(load.guard, axis, width);
+      if (!whole) continue;
+      Expr first = extent == width ? IntLit(0) : Axis(axis) * width;
+      AsyncCopy copy{store.buffer,           {}, load.buffer, {}, static_cast<int>(width * size),
+                     At(*whole, axis, first)};
+      for (const Expr& index : store.indices) copy.target_indices.push_back(At(index, axis, first));
+      for (const Expr& index : load.indices) copy.source_indices.push_back(At(index, axis, first));
+      Block body = {MakeStmt(std::move(copy))};
+      if (store.guard) body = {MakeStmt(If{store.guard, body})};
+      if (extent == width) return body;
+      return Block{
+          MakeStmt(For{axis, loop.role, LoopKind::kUnroll, IntLit(extent / width), {}, body})};
+    }
+    return std::nullopt;
+  }
+
   // The flat address of the first element is a multiple of width for every iteration that starts a vector.
   bool Aligned(const std::string& buffer, const std::vector<Expr>& address, const std::string& axis,
                int64_t width) const {
@@ -139,6 +176,7 @@ class Vectorizer {
 
   const KernelFn& kernel_;
   std::map<std::string, Memory> memory_;
+  std::set<std::string> rings_;
 };
 
 }  // namespace

@@ -43,6 +43,7 @@ struct AxisInfo {
   std::vector<Digit> digits;
   int64_t local = 1;  // product of the digits
   int64_t tile = 1;   // steps * local
+  Expr outer;         // index of the tile
   Expr base;          // coordinate of the tile's first element
   Expr in_tile;       // coordinate inside the tile
   Expr global;        // base + in_tile
@@ -61,6 +62,7 @@ struct Staged {
   Expr load;  // as in the input
   std::string shared;
   std::vector<std::string> axes;
+  Expr slot;  // of a ring; absent for a single tile
 };
 
 class Splitter {
@@ -133,6 +135,7 @@ class Splitter {
     if (has_steps) ranges_.SetAxis(step_name, IntLit(schedule.steps));
     if (info.local > 1) ranges_.SetAxis(info.name, IntLit(info.local));
 
+    info.outer = outer;
     info.base = outer * info.tile;
     info.in_tile = (has_steps ? Axis(step_name) * info.local : IntLit(0)) +
                    (info.local > 1 ? Axis(info.name) : IntLit(0));
@@ -299,6 +302,7 @@ class Splitter {
       for (const Staged& stage : staged_) {
         if (!Equal(node, stage.load)) continue;
         std::vector<Expr> indices;
+        if (stage.slot) indices.push_back(stage.slot);
         for (const std::string& axis : stage.axes)
           indices.push_back(MakeVar("tile:" + axis, DType::kI32));
         return MakeLoad(stage.shared, node->dtype, std::move(indices));
@@ -504,7 +508,7 @@ class Splitter {
         found.push_back(node);
       });
     });
-    for (const Expr& node : found) StageLoad(stage, node, inner);
+    for (const Expr& node : found) StageLoad(stage, loop, node, inner);
   }
 
   static bool VariesWith(const Expr& e, const std::string& axis) {
@@ -512,7 +516,7 @@ class Splitter {
     return std::find(names.begin(), names.end(), axis) != names.end();
   }
 
-  void StageLoad(const StageSchedule& stage, const Expr& node,
+  void StageLoad(const StageSchedule& stage, const For& loop, const Expr& node,
                  const std::map<std::string, const For*>& inner) {
     const Load& load = *As<Load>(node);
     std::vector<std::string> axes;  // input axes that index the tile, in order of appearance
@@ -577,16 +581,35 @@ class Splitter {
       auto axis = axes_.find(var);
       return axis == axes_.end() ? nullptr : axis->second.global;
     });
-    out_.push_back(
-        MakeStmt(Alloc{name, load.dtype, MemorySpace::kShared, extents, {}, stage.padding, 16}));
-    if (stage.engine == CopyEngine::kRegisters) source = Hoist(source);
-    Nest(fill_axes, {MakeStmt(Store{name, tile_indices, source, nullptr, stage.engine})});
+    Alloc tile{name, load.dtype, MemorySpace::kShared, extents, {}, stage.padding, 16};
+    // A ring is filled ahead by copies that bypass registers; they can only read what nobody writes.
+    CopyEngine engine = stage.engine;
+    if (buffers_.at(load.buffer)->access != Access::kRead) engine = CopyEngine::kRegisters;
+    const Expr& turn = axes_.at(loop.axis).outer;
+    Expr slot;
+    if (stage.depth > 1 && engine == CopyEngine::kCpAsync && !AsInt(turn)) {
+      slot = Mod(turn, stage.depth);
+      tile.slots = stage.depth;
+      tile.extents.insert(tile.extents.begin(), stage.depth);
+      tile_indices.insert(tile_indices.begin(), slot);
+    } else {
+      engine = CopyEngine::kRegisters;
+    }
+    out_.push_back(MakeStmt(std::move(tile)));
+    if (engine == CopyEngine::kRegisters) {
+      source = Hoist(source);
+    } else {
+      Load copy = *As<Load>(source);
+      for (Expr& index : copy.indices) index = Simplify(index, ranges_);
+      source = MakeLoad(copy.buffer, copy.dtype, copy.indices, BoundsGuard(copy));
+    }
+    Nest(fill_axes, {MakeStmt(Store{name, tile_indices, source, nullptr, engine})});
     context_.resize(depth);
     shared_.insert(name);
     for (const std::string& axis : axes) {
       if (inner.count(axis)) full_axes_.insert(axis);
     }
-    staged_.push_back({node, name, axes});
+    staged_.push_back({node, name, axes, slot});
   }
 
   // ---- names --------------------------------------------------------------------------------------------------

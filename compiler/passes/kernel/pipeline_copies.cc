@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#include "compiler/passes/kernel/pipeline_copies.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/ranges.h"
+#include "compiler/ir/rewrite.h"
+#include "compiler/ir/simplify.h"
+#include "compiler/support/internal_error.h"
+
+namespace hackc::passes {
+namespace {
+
+using namespace ir;  // NOLINT: a pass is about IR from end to end
+
+class Pipeliner {
+ public:
+  explicit Pipeliner(const KernelFn& kernel) : kernel_(kernel) {}
+
+  KernelFn Run() {
+    KernelFn out = kernel_;
+    out.fn.body = Visit(kernel_.fn.body, false);
+    return out;
+  }
+
+ private:
+  Block Visit(const Block& block, bool nested) {
+    Block out;
+    for (const Stmt& stmt : block) {
+      const auto* loop = As<For>(stmt);
+      if (loop == nullptr || loop->kind != LoopKind::kSerial) {
+        out.push_back(stmt);
+        continue;
+      }
+      For copy = *loop;
+      copy.body = Visit(loop->body, true);
+      if (!Pipeline(copy, nested, out)) out.push_back(MakeStmt(std::move(copy)));
+    }
+    return out;
+  }
+
+  // Writes nothing but rings.
+  static bool FillsOnly(const Stmt& stmt, const std::set<std::string>& rings) {
+    bool fills = false, other = false;
+    WalkStmts({stmt}, [&](const Stmt& s) {
+      const std::string* target = nullptr;
+      if (const auto* copy = As<AsyncCopy>(s)) target = &copy->target;
+      if (const auto* store = As<Store>(s)) target = &store->buffer;
+      if (target != nullptr) {
+        (rings.count(*target) ? fills : other) = true;
+      } else if (!As<For>(s) && !As<If>(s)) {
+        other = true;
+      }
+    });
+    return fills && !other;
+  }
+
+  // The statements of `fills` for iteration `index`, with loop names of their own.
+  Block FillFor(const Block& fills, const std::string& axis, const Expr& index) {
+    std::set<std::string> inner;
+    WalkStmts(fills, [&](const Stmt& s) {
+      if (const auto* loop = As<For>(s)) inner.insert(loop->axis);
+    });
+    std::string suffix = absl::StrCat("_f", counter_++);
+    Block renamed = RenameAll(
+        fills, [&](const std::string& name) { return inner.count(name) ? name + suffix : name; });
+    renamed = SubstituteVars(
+        renamed, [&](const std::string& name) -> Expr { return name == axis ? index : nullptr; });
+    RangeMap ranges(kernel_.fn.symbols);
+    ranges.SetBuiltin(BuiltinKind::kThread, {0, kernel_.threads - 1});
+    return MapExprs(renamed, [&](const Expr& e) { return Simplify(e, ranges); });
+  }
+
+  bool Pipeline(const For& loop, bool nested, Block& out) {
+    std::set<std::string> rings;
+    Block allocs, fills, work;
+    int depth = 0;
+    for (const Stmt& stmt : loop.body) {
+      const auto* alloc = As<Alloc>(stmt);
+      if (alloc && alloc->slots > 1) {
+        HACKC_CHECK(depth == 0 || depth == alloc->slots)
+            << alloc->name << ": rings of one loop differ in depth";
+        depth = alloc->slots;
+        rings.insert(alloc->name);
+        allocs.push_back(stmt);
+      } else if (FillsOnly(stmt, rings)) {
+        fills.push_back(stmt);
+      } else {
+        work.push_back(stmt);
+      }
+    }
+    if (rings.empty()) return false;
+    out.insert(out.end(), allocs.begin(), allocs.end());
+    if (nested) out.push_back(MakeStmt(Barrier{}));
+    auto fill = [&](const Expr& inside, const Expr& index, Block& into) {
+      Block body = FillFor(fills, loop.axis, index);
+      if (AsInt(inside) == 1) {
+        into.insert(into.end(), body.begin(), body.end());
+      } else {
+        into.push_back(MakeStmt(If{inside, body}));
+      }
+      into.push_back(MakeStmt(AsyncCommit{}));
+    };
+    for (int i = 0; i + 1 < depth; ++i) fill(Lt(IntLit(i), loop.extent), IntLit(i), out);
+    For pipelined = loop;
+    pipelined.body = {MakeStmt(AsyncWait{depth - 2}), MakeStmt(Barrier{})};
+    Expr ahead = Axis(loop.axis) + (depth - 1);
+    Expr inside = Lt(ahead, loop.extent);
+    if (auto trips = AsInt(loop.extent)) {
+      // Bounded by itself, so that indices are provably inside without reasoning about the condition.
+      std::string name = loop.axis + "_ahead";
+      pipelined.body.push_back(MakeStmt(Let{name, Min(ahead, IntLit(*trips - 1))}));
+      ahead = Axis(name);
+    }
+    fill(inside, ahead, pipelined.body);
+    pipelined.body.insert(pipelined.body.end(), work.begin(), work.end());
+    out.push_back(MakeStmt(std::move(pipelined)));
+    return true;
+  }
+
+  const KernelFn& kernel_;
+  int counter_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<KernelFn> PipelineCopies(const KernelFn& kernel) { return Pipeliner(kernel).Run(); }
+
+}  // namespace hackc::passes
