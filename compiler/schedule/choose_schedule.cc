@@ -304,6 +304,10 @@ class Chooser {
     };
     while (bytes() > target_.shared_bytes_per_block && bj > 16) bj /= 2;
     while (bytes() > target_.shared_bytes_per_block && bs > 16) bs /= 2;
+    if (score != nullptr && row_count == 1 && facts_.softmax_values.size() == 1) {
+      OneRow(j, *score, columns, dim, width);
+      return;
+    }
     if (score != nullptr && MatrixPossible(*score) && !row.empty() && width % 8 == 0 &&
         facts_.softmax_values.size() == 1) {
       // Four warps, one for each sixteen rows; scores stay in registers and are the first operand of the sum.
@@ -346,6 +350,32 @@ class Chooser {
     }
     for (const std::string& value : facts_.softmax_values)
       StageAt(value, j, static_cast<int>(16 / element));
+  }
+
+  // One query: threads over keys for the scores; for the values, threads over columns, and groups of them over
+  // keys, whose parts are added up once at the end.
+  void OneRow(const std::string& j, const Contraction& score,
+              const std::vector<const AxisFacts*>& columns, int64_t dim, int64_t width) {
+    const int64_t element = SizeOf(score.b_dtype);
+    int64_t keys = 128;
+    const int64_t row = (dim + width) * element + 32;
+    while (keys > 32 && 2 * keys * row > target_.shared_bytes_per_block - 8192) keys /= 2;
+    schedule_.threads = static_cast<int>(keys);
+    int64_t vector = PowerOfTwoIn(width, 16 / element);
+    int64_t lanes = PowerOfTwoIn(width / vector, keys);
+    int64_t groups = keys / lanes;
+    Add(j, LoopKind::kSerial, 1, Digits({Threads(keys, 1)}));
+    Add(score.k_axis, LoopKind::kSerial, 1, Digits({Registers(PowerOfTwoIn(dim, 16 / element))}));
+    int64_t unit = std::min<int64_t>(4, keys / groups);
+    Add(j + "_value", LoopKind::kSerial, keys / (groups * unit),
+        Digits({Threads(groups, lanes), Registers(unit)}));
+    for (const AxisFacts* axis : columns) {
+      Add(axis->name, LoopKind::kSerial, 1,
+          Digits({Registers(width / (vector * lanes)), Threads(lanes, 1), Registers(vector)}));
+    }
+    StageAt(score.b, j, static_cast<int>(16 / element));
+    StageAt(facts_.softmax_values[0], j, static_cast<int>(16 / element));
+    Ring(j, keys * row, 8192);
   }
 
   LoopFacts facts_;

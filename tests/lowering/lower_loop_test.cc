@@ -135,6 +135,23 @@ fn norm "rms norm" {
 }
 )hir";
 
+constexpr char kTwoAxes[] = R"hir(hackc loop 1
+fn total "sums matrices" {
+  symbol seq in 1..64
+  read @x: T[seq, 3, C]
+  write @y: T[seq]
+  for %s: free in seq {
+    acc %sum: sum
+    for %a: reduce in 3 {
+      for %c: reduce in C {
+        %sum <- f32(@x[%s, %a, %c])
+      }
+    }
+    @y[%s] = T(%sum)
+  }
+}
+)hir";
+
 constexpr char kLinear[] = R"hir(hackc loop 1
 fn linear "x w + bias" {
   symbol batch in 1..4
@@ -222,6 +239,7 @@ std::string With(std::string text, const std::string& dtype, std::map<std::strin
     text = Replace(text, ".." + name, ".." + std::to_string(value));
   }
   if (dtype == "f32") text = Replace(text, "f32(", "(");
+  if (dtype == "f32") text = Replace(text, "<- (@x[%s, %a, %c])", "<- @x[%s, %a, %c]");
   return text;
 }
 
@@ -279,6 +297,24 @@ TEST_P(LowerLoopTest, Attention) {
       Check(text, {{"batch", seq > 1 ? 1 : 2}, {"seq", seq}, {"past", past}},
             2 * Bound(GetParam(), past + seq));
     }
+  }
+}
+
+TEST_P(LowerLoopTest, AttentionOfOneQuery) {
+  for (int64_t d : {8, 24, 64}) {
+    std::string text =
+        Replace(With(kAttention, GetParam(), {{"D", d}}), "seq in 1..200", "seq in 1..1");
+    for (int64_t past : {0, 1, 63, 128, 200}) {
+      if (d > 8 && past < 128) continue;
+      Check(text, {{"batch", 2}, {"seq", 1}, {"past", past}}, 2 * Bound(GetParam(), past + 1));
+    }
+  }
+}
+
+// Threads hold parts of a sum until the outermost loop that it runs over has ended.
+TEST_P(LowerLoopTest, SumOverTwoAxes) {
+  for (int64_t c : {5, 64, 300}) {
+    Check(With(kTwoAxes, GetParam(), {{"C", c}}), {{"seq", 3}}, Bound(GetParam(), 3 * c));
   }
 }
 

@@ -57,6 +57,14 @@ struct TileValue {
   bool shared = false;
 };
 
+// A reduction in progress: how many loops stand round its declaration, and the bits of the thread index that
+// its sums so far are partial over.
+struct State {
+  Monoid monoid = Monoid::kSum;
+  size_t depth = 0;
+  int partial_over = 0;
+};
+
 // A staged load: the shared tile and the input axes that index it.
 struct Staged {
   Expr load;  // as in the input
@@ -144,7 +152,6 @@ class Splitter {
 
     context_.push_back(info);
     axes_[loop.axis] = info;
-    std::set<std::string> declared_before = accumulators_declared_;
     Block body;
     std::swap(body, out_);
     std::vector<std::pair<Expr, Expr>> loaded;
@@ -174,14 +181,11 @@ class Splitter {
     } else {
       out_.insert(out_.end(), body.begin(), body.end());
     }
-    // Totals over threads, for states that outlive the loop.
-    int mask = ThreadMask(info.digits);
-    if (loop.role != AxisRole::kFree && mask != 0) {
-      for (const auto& [name, axes] : accumulated_over_) {
-        if (axes.count(loop.axis) && declared_before.count(name)) {
-          out_.push_back(MakeStmt(Combine{name, monoids_.at(name), mask}));
-        }
-      }
+    // Totals over threads, once the outermost loop that a state is summed in has ended.
+    for (auto& [name, state] : states_) {
+      if (state.depth != context_.size() || state.partial_over == 0) continue;
+      out_.push_back(MakeStmt(Combine{name, state.monoid, state.partial_over}));
+      state.partial_over = 0;
     }
   }
 
@@ -219,8 +223,7 @@ class Splitter {
       }
     }
     values_[acc.name] = value;
-    monoids_[acc.name] = acc.monoid;
-    accumulators_declared_.insert(acc.name);
+    states_[acc.name] = {acc.monoid, context_.size(), 0};
     out_.push_back(MakeStmt(std::move(copy)));
   }
 
@@ -439,7 +442,7 @@ class Splitter {
     for (const AxisInfo& info : context_) {
       if (std::find(scope.begin(), scope.end(), info.name) != scope.end()) continue;
       bool is_kept = std::find(kept.begin(), kept.end(), info.name) != kept.end();
-      if (!is_kept) accumulated_over_[update.name].insert(info.name);
+      if (!is_kept) states_.at(update.name).partial_over |= ThreadMask(info.digits);
       if (info.local > 1 && !is_kept) axes.push_back(info.name);
       if (info.role != AxisRole::kFree) guard = And(guard, info.valid);
       HACKC_CHECK(!IsMatrix(info.digits) || info.valid == nullptr)
@@ -646,9 +649,8 @@ class Splitter {
   std::vector<AxisInfo> context_;
   std::map<std::string, AxisInfo> axes_;
   std::map<std::string, TileValue> values_;
-  std::map<std::string, Monoid> monoids_;
-  std::set<std::string> accumulators_declared_, shared_, full_axes_;
-  std::map<std::string, std::set<std::string>> accumulated_over_;
+  std::map<std::string, State> states_;
+  std::set<std::string> shared_, full_axes_;
   std::vector<Staged> staged_;
   std::vector<const StageSchedule*> pending_stages_;
   std::vector<std::pair<Expr, Expr>> loaded_;
