@@ -17,7 +17,7 @@ absl::Status RunKernel(const ir::KernelFn& kernel, FunctionRun& run,
   launch.level = "kernel";
   launch.lanes = kernel.threads;
   launch.grid = kernel.grid;
-  launch.traced = true;
+  launch.traced = options.find_races;
   launch.reverse_blocks = options.reverse_blocks;
   return RunLanes(kernel.fn, launch, run);
 }

@@ -21,6 +21,7 @@ namespace hackc::interp {
 
 struct KernelRunOptions {
   bool reverse_blocks = false;  // the last block first: nothing may depend on the order
+  bool find_races = true;       // false: for IR that still lacks its barriers
 };
 
 absl::Status RunKernel(const ir::KernelFn& kernel, FunctionRun& run,

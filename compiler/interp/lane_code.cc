@@ -257,7 +257,7 @@ LaneCode::Runner LaneCode::CompileOne(const ir::Alloc& n) {
       n.space == ir::MemorySpace::kShared ? LaneMemory::Space::kShared : LaneMemory::Space::kLane;
   const bool shared = n.space == ir::MemorySpace::kShared;
   state_.memories.emplace_back(n.name, n.dtype, space, n.extents, shared ? n.padding : 0,
-                               state_.lanes, shared && state_.lanes > 1);
+                               state_.lanes, shared && state_.traced);
   LaneMemory* memory = &state_.memories.back();
   if (const ir::SharedSlot* slot = shared_layout_.Find(n.name); slot && shared)
     memory->set_byte_base(slot->offset);

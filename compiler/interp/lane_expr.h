@@ -53,6 +53,7 @@ struct LaneAccumulator {
 // Everything that running code reads and changes.
 struct LaneState {
   int lanes = 1;
+  bool traced = false;  // look for races
   Arithmetic arithmetic = Arithmetic::kExact;
   std::vector<std::vector<Cell>> slots;  // one cell if uniform, otherwise one for each lane
   std::deque<LaneMemory> memories;

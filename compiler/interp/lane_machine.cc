@@ -33,6 +33,7 @@ class Machine {
   Machine(const ir::Function& fn, const LaneLaunch& launch, FunctionRun& run)
       : fn_(fn), launch_(launch), run_(run) {
     state_.lanes = launch.lanes;
+    state_.traced = launch.traced;
     state_.arithmetic = run.arithmetic;
     names_.symbols = run.symbols;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tools/opt/opt.h"
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <iomanip>
@@ -87,7 +88,7 @@ class Session {
       return Fail(kExitUsage, absl::InvalidArgumentError(Cat("--emit=", Name(shown), ": got ",
                                                              Name(level), " IR to print")));
     }
-    const ExitCode compared = options_.interp ? Compare(*input, unit, *file) : kExitOk;
+    const ExitCode compared = options_.interp ? Compare(*input, unit, *file, passes) : kExitOk;
     std::string result;
     Timed(shown == Level::kCuda ? "emit_cuda" : "print",
           [&] { result = shown == Level::kCuda ? PrintCuda(unit) : Print(unit); });
@@ -129,15 +130,18 @@ class Session {
     return errors.empty();
   }
 
-  ExitCode Compare(const Unit& input, const Unit& output, const CaseFile& file) {
+  ExitCode Compare(const Unit& input, const Unit& output, const CaseFile& file,
+                   const std::vector<std::string>& passes) {
     RandomRun run;
     run.seed = file.seed;
     absl::StatusOr<std::map<std::string, int64_t>> symbols = CompleteSymbols(input, file.symbols);
     if (!symbols.ok()) return Fail(kExitUsage, symbols.status());
     run.symbols = *symbols;
+    run.barriers_may_lack = !passes.empty();
     absl::StatusOr<Results> before = absl::InternalError(""), after = before;
     Timed(Cat("interpret ", Name(LevelOf(input))), [&] { before = Interpret(input, run); });
     if (!before.ok()) return Fail(kExitDiffers, before.status());
+    run.barriers_may_lack &= std::count(passes.begin(), passes.end(), "insert_barriers") == 0;
     Timed(Cat("interpret ", Name(LevelOf(output))), [&] { after = Interpret(output, run); });
     if (!after.ok()) return Fail(kExitDiffers, after.status());
     absl::StatusOr<double> difference = LargestDifference(*before, *after);

@@ -78,18 +78,10 @@ absl::StatusOr<Unit> ChooseSchedules(const Unit& unit, const schedule::Target& t
   });
 }
 
-bool HasGrid(const ir::Block& block) {
-  return std::any_of(block.begin(), block.end(), [](const ir::Stmt& s) {
-    const auto* loop = ir::As<ir::For>(s);
-    return loop && (loop->kind != ir::LoopKind::kSequential || HasGrid(loop->body));
-  });
-}
-
-bool IsSplit(const Unit& unit) {
-  for (const KernelFunction& kernel : std::get<Kernels>(unit).functions) {
-    if (HasGrid(FunctionOf(kernel).body)) return true;
-  }
-  return false;
+bool AnySplit(const Unit& unit) {
+  const auto& functions = std::get<Kernels>(unit).functions;
+  return std::any_of(functions.begin(), functions.end(),
+                     [](const KernelFunction& kernel) { return IsSplit(FunctionOf(kernel).body); });
 }
 
 }  // namespace
@@ -140,10 +132,17 @@ std::vector<std::string> DefaultPasses(const Unit& unit, Level level) {
   if (from == Level::kKernel) return names;
   for (const Pass& pass : Passes()) {
     if (pass.takes < from || pass.gives > level) continue;
-    if (from == Level::kTile && pass.gives == Level::kTile && IsSplit(unit)) continue;
+    if (from == Level::kTile && pass.gives == Level::kTile && AnySplit(unit)) continue;
     names.push_back(pass.name);
   }
   return names;
+}
+
+bool IsSplit(const ir::Block& body) {
+  return std::any_of(body.begin(), body.end(), [](const ir::Stmt& s) {
+    const auto* loop = ir::As<ir::For>(s);
+    return loop && (loop->kind != ir::LoopKind::kSequential || IsSplit(loop->body));
+  });
 }
 
 ir::KernelLimits LimitsOf(const schedule::Target& target) {

@@ -37,6 +37,9 @@ absl::StatusOr<Unit> RunPass(std::string_view name, const Unit& unit,
 // IR is not split again, and Kernel IR stays as it is.
 std::vector<std::string> DefaultPasses(const Unit& unit, Level level);
 
+// Whether split_axes has been at it: a loop says how it runs.
+bool IsSplit(const ir::Block& body);
+
 ir::KernelLimits LimitsOf(const schedule::Target& target);
 
 }  // namespace hackc::opt

@@ -28,6 +28,8 @@ inline constexpr double kExactTolerance = 1e-12;
 struct RandomRun {
   std::map<std::string, int64_t> symbols;
   uint64_t seed = 1;
+  // Kernels without any barrier may be waiting for insert_barriers; they run in lockstep then.
+  bool barriers_may_lack = false;
 };
 
 // Declared symbols that `given` lacks get 5, or the bound nearest to it. INVALID_ARGUMENT for names that are
