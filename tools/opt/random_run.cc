@@ -51,13 +51,6 @@ TensorData Random(const RandomRun& run, const std::string& name, ir::DType dtype
   return data;
 }
 
-bool HasBarrier(const ir::KernelFn& kernel) {
-  bool found = false;
-  ir::WalkStmts(kernel.fn.body,
-                [&](const ir::Stmt& s) { found = found || ir::As<ir::Barrier>(s) != nullptr; });
-  return found;
-}
-
 // Chunks of a softmax overhang their axis until split_axes has placed the guards.
 absl::Status RunAnyTile(const ir::TileFn& tile, FunctionRun& run) {
   FunctionRun attempt = run;
@@ -73,8 +66,7 @@ absl::Status RunAnyTile(const ir::TileFn& tile, FunctionRun& run) {
 absl::Status RunFunction(const KernelFunction& kernel, bool barriers_may_lack, FunctionRun& run) {
   if (const auto* loop = std::get_if<ir::LoopFn>(&kernel)) return interp::RunLoop(*loop, run);
   if (const auto* tile = std::get_if<ir::TileFn>(&kernel)) return RunAnyTile(*tile, run);
-  const auto& last = std::get<ir::KernelFn>(kernel);
-  return interp::RunKernel(last, run, {.find_races = !barriers_may_lack || HasBarrier(last)});
+  return interp::RunKernel(std::get<ir::KernelFn>(kernel), run, {.find_races = !barriers_may_lack});
 }
 
 // `interpret(RunInputs)` on random inputs, weights and states of a module of any level.

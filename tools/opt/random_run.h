@@ -28,7 +28,7 @@ inline constexpr double kExactTolerance = 1e-12;
 struct RandomRun {
   std::map<std::string, int64_t> symbols;
   uint64_t seed = 1;
-  // Kernels without any barrier may be waiting for insert_barriers; they run in lockstep then.
+  // Kernels may be waiting for insert_barriers: they run in lockstep, and races are not looked for.
   bool barriers_may_lack = false;
 };
 
