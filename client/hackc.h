@@ -11,6 +11,10 @@
 //   hackc_tensor tensors[] = {{"input_ids", ids, 0}, {"logits", logits, 0}};
 //   hackc_run(program, "prefill", symbols, 2, tensors, 2, workspace, bytes, stream);
 //
+// With a key/value cache the program has a symbol "past" and an entry point "decode" besides "prefill", and
+// hackc_tensor_info_at lists the cache's tensors as HACKC_KIND_STATE. The caller allocates them once, need not
+// initialise them, and gives them to every call of one batch of sequences; "past" is how many tokens they hold.
+//
 // Every function returns HACKC_OK or an error code and never throws, exits or prints; hackc_last_error
 // has the reason, for the calling thread. Streams are CUstream (what cudaStream_t is); NULL is the default
 // stream. The device's primary context is used, as CUDA's runtime and PyTorch do. hackc_run and
@@ -103,6 +107,10 @@ HACKC_API int hackc_tensor_info_at(const hackc_program* program, const char* ent
 // before the call returns. HACKC_NOT_FOUND for a name that the program does not have.
 HACKC_API int hackc_bind_weight(hackc_program* program, const char* name, const void* data,
                                 int dtype, int rank, const int64_t* shape, int is_device);
+// Binds every weight from a Hugging Face folder (model.safetensors, or its shards), with floats converted to
+// the program's dtype. HACKC_NOT_FOUND naming the weights that are missing; with `strict` also
+// HACKC_INVALID_ARGUMENT naming those that the program has no use for.
+HACKC_API int hackc_bind_folder(hackc_program* program, const char* directory, int strict);
 // Runs the program's one-time preparation of the weights and waits for it.
 HACKC_API int hackc_prepare(hackc_program* program, void* stream);
 
@@ -119,6 +127,10 @@ HACKC_API int hackc_graph_capture(hackc_program* program, const char* entry,
                                   const hackc_symbol* symbols, size_t symbol_count,
                                   const hackc_tensor* tensors, size_t tensor_count, void* workspace,
                                   uint64_t workspace_bytes, hackc_graph** graph);
+// Other symbol values for the launches from here on, such as the next "past". HACKC_FAILED_PRECONDITION where
+// shapes or grids would change.
+HACKC_API int hackc_graph_set_symbols(hackc_graph* graph, const hackc_symbol* symbols,
+                                      size_t symbol_count);
 HACKC_API int hackc_graph_launch(hackc_graph* graph, void* stream);
 HACKC_API void hackc_graph_destroy(hackc_graph* graph);
 

@@ -28,6 +28,7 @@ namespace hackc {
 namespace {
 
 constexpr char kKeyFormat[] = "1";
+const std::string kPrefill = "prefill", kDecode = "decode";
 
 // Runs `work`, which returns a StatusOr; what is thrown becomes INTERNAL. `ir` is called for the text of the IR
 // that was being worked on.
@@ -133,6 +134,19 @@ absl::StatusOr<KernelSource> LowerKernel(const ir::LoopFn& loop, const schedule:
   return source;
 }
 
+// One graph for each entry point. With a cache, one more is for single tokens: schedules follow the symbols'
+// bounds. All else, the cache's capacity above all, is as for prefill.
+std::vector<ir::GraphModule> EntryGraphs(ir::GraphModule graph) {
+  std::vector<ir::GraphModule> graphs = {graph};
+  bool cached = false;
+  for (ir::SymbolDecl& symbol : graph.symbols) {
+    cached |= symbol.name == "past";
+    if (symbol.name == "seq") symbol.min = symbol.max = 1;
+  }
+  if (cached) graphs.push_back(std::move(graph));
+  return graphs;
+}
+
 absl::StatusOr<Plan> MakePlan(const CompileRequest& request) {
   HACKC_ASSIGN_OR_RETURN(schedule::Target target, schedule::FindTarget(request.arch));
   Plan plan;
@@ -140,12 +154,21 @@ absl::StatusOr<Plan> MakePlan(const CompileRequest& request) {
   HACKC_ASSIGN_OR_RETURN(ir::GraphModule graph, BuildGraph(request));
   plan.graph_text = ir::Print(graph);
   clock.Lap("front_end");
-  HACKC_ASSIGN_OR_RETURN(passes::LoweredModule lowered, passes::LowerModule(std::move(graph)));
-  plan.tensor_text = passes::Print(lowered.tensor);
-  for (const auto& [pass, milliseconds] : lowered.times) plan.times.push_back({pass, milliseconds});
+  std::vector<passes::LoweredModule> lowered;
+  std::vector<program::EntryModule> entries;
+  for (ir::GraphModule& module : EntryGraphs(std::move(graph))) {
+    HACKC_ASSIGN_OR_RETURN(lowered.emplace_back(), passes::LowerModule(std::move(module)));
+    for (const auto& [pass, milliseconds] : lowered.back().times) {
+      plan.times.push_back({lowered.size() == 1 ? pass : kDecode + ("." + pass), milliseconds});
+    }
+  }
+  for (const passes::LoweredModule& module : lowered) {
+    entries.push_back({entries.empty() ? kPrefill : kDecode, &module.loops});
+  }
+  plan.tensor_text = passes::Print(lowered[0].tensor);
   clock.Lap("module_passes");
   plan.times.pop_back();
-  program::ProgramPlan built = program::BuildProgram(lowered.loops, target.arch);
+  program::ProgramPlan built = program::BuildProgram(entries, target.arch);
   plan.program = std::move(built.program);
   plan.program.dtype = ProgramDType(plan.program);
   clock.Lap("build_program");

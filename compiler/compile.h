@@ -35,7 +35,7 @@ struct CompileRequest {
   program::DType dtype = program::DType::kUnspecified;  // unspecified: the config's, else bfloat16
   ShapeRange batch;                                     // default 1..1
   ShapeRange seq;                                       // default 1..2048
-  ShapeRange past;                                      // default 0..0
+  ShapeRange past;                                      // default 0..0, which is without a cache
   int32_t layers = 0;                                   // 0: all
   std::string arch = "sm_90a";
 };
@@ -78,7 +78,8 @@ struct CompiledKernel {
 // description's errors.
 absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request);
 
-// Runs every pass. Deterministic: the same request gives the same plan, byte for byte.
+// Runs every pass. The program has the entry point "prefill" and, when past.max > 0, "decode" for seq 1..1,
+// over the same weights and key/value cache. Deterministic: the same request gives the same plan, byte for byte.
 absl::StatusOr<Plan> PlanProgram(const CompileRequest& request);
 
 // NVRTC on one kernel. INTERNAL with the compiler's log when the text does not compile, UNIMPLEMENTED

@@ -202,6 +202,7 @@ v1::Program ToProto(const program::Program& program) {
     message->mutable_outputs()->Assign(entry.outputs.begin(), entry.outputs.end());
     for (const program::Step& step : entry.steps) Write(step, message->add_steps());
     WriteUnlessZero(entry.workspace_bytes, [&] { return message->mutable_workspace_bytes(); });
+    for (const program::Symbol& symbol : entry.symbols) Write(symbol, message->add_symbols());
   }
   return out;
 }

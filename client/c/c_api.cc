@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/hackc.h"
+#include "client/runtime/checkpoint.h"
 #include "client/runtime/runtime.h"
 #include "compiler/support/status_macros.h"
 
@@ -200,6 +202,19 @@ int hackc_bind_weight(hackc_program* program, const char* name, const void* data
   });
 }
 
+int hackc_bind_folder(hackc_program* program, const char* directory, int strict) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    HACKC_RETURN_IF_ERROR(Need(directory, "directory"));
+    HACKC_ASSIGN_OR_RETURN(hackc::client::Checkpoint checkpoint,
+                           hackc::client::Checkpoint::Open(directory));
+    HACKC_ASSIGN_OR_RETURN(std::vector<std::string> unused, checkpoint.BindTo(*program->runtime));
+    if (!strict || unused.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        unused.size(), " weights are not of this program: ", absl::StrJoin(unused, ", ")));
+  });
+}
+
 int hackc_prepare(hackc_program* program, void* stream) {
   return Guarded([&]() -> absl::Status {
     HACKC_RETURN_IF_ERROR(Need(program, "program"));
@@ -243,6 +258,14 @@ int hackc_graph_capture(hackc_program* program, const char* entry, const hackc_s
                            program->runtime->Capture(call));
     *graph = new hackc_graph{std::move(captured)};
     return absl::OkStatus();
+  });
+}
+
+int hackc_graph_set_symbols(hackc_graph* graph, const hackc_symbol* symbols, size_t symbol_count) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(graph, "graph"));
+    HACKC_ASSIGN_OR_RETURN(SymbolValues values, Symbols(symbols, symbol_count));
+    return graph->graph->SetSymbols(values);
   });
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/cli/commands.h"
+#include "client/cli/run.h"
 #include "client/cli/submit.h"
 
 namespace hackc::client {
@@ -52,6 +53,8 @@ int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::os
   explain.AddTo(app, [&] { command = [&] { return explain.Run(out); }; });
   ExplainKeyCommand explain_key;
   explain_key.AddTo(app, [&] { command = [&] { return explain_key.Run(out); }; });
+  RunCommand run;
+  run.AddTo(app, [&] { command = [&] { return run.Run(out, err, environment); }; });
   StatusCommand status;
   status.AddTo(app, [&] { command = [&] { return status.Run(out); }; });
 

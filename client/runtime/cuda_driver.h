@@ -18,38 +18,38 @@ namespace hackc::client {
 
 // Member name, function. cuda.h maps some names to versions (cuMemAlloc is cuMemAlloc_v2); both the type
 // and the symbol's name follow that mapping.
-#define HACKC_CUDA_FUNCTIONS(X)                       \
-  X(Init, cuInit)                                     \
-  X(DeviceGet, cuDeviceGet)                           \
-  X(DeviceGetName, cuDeviceGetName)                   \
-  X(DeviceGetAttribute, cuDeviceGetAttribute)         \
-  X(PrimaryContextRetain, cuDevicePrimaryCtxRetain)   \
-  X(PrimaryContextRelease, cuDevicePrimaryCtxRelease) \
-  X(ContextPush, cuCtxPushCurrent)                    \
-  X(ContextPop, cuCtxPopCurrent)                      \
-  X(ModuleLoadData, cuModuleLoadData)                 \
-  X(ModuleUnload, cuModuleUnload)                     \
-  X(ModuleGetFunction, cuModuleGetFunction)           \
-  X(FunctionGetAttribute, cuFuncGetAttribute)         \
-  X(FunctionSetAttribute, cuFuncSetAttribute)         \
-  X(LaunchKernel, cuLaunchKernel)                     \
-  X(LaunchKernelEx, cuLaunchKernelEx)                 \
-  X(TensorMapEncodeTiled, cuTensorMapEncodeTiled)     \
-  X(MemAlloc, cuMemAlloc)                             \
-  X(MemFree, cuMemFree)                               \
-  X(MemcpyHostToDevice, cuMemcpyHtoD)                 \
-  X(MemcpyDeviceToHost, cuMemcpyDtoH)                 \
-  X(MemsetD8Async, cuMemsetD8Async)                   \
-  X(StreamCreate, cuStreamCreate)                     \
-  X(StreamDestroy, cuStreamDestroy)                   \
-  X(StreamSynchronize, cuStreamSynchronize)           \
-  X(StreamBeginCapture, cuStreamBeginCapture)         \
-  X(StreamEndCapture, cuStreamEndCapture)             \
-  X(GraphInstantiate, cuGraphInstantiateWithFlags)    \
-  X(GraphLaunch, cuGraphLaunch)                       \
-  X(GraphDestroy, cuGraphDestroy)                     \
-  X(GraphExecDestroy, cuGraphExecDestroy)             \
-  X(GetErrorName, cuGetErrorName)                     \
+#define HACKC_CUDA_FUNCTIONS(X)                                   \
+  X(Init, cuInit)                                                 \
+  X(DeviceGet, cuDeviceGet)                                       \
+  X(DeviceGetName, cuDeviceGetName)                               \
+  X(DeviceGetAttribute, cuDeviceGetAttribute)                     \
+  X(PrimaryContextRetain, cuDevicePrimaryCtxRetain)               \
+  X(PrimaryContextRelease, cuDevicePrimaryCtxRelease)             \
+  X(ContextPush, cuCtxPushCurrent)                                \
+  X(ContextPop, cuCtxPopCurrent)                                  \
+  X(ModuleLoadData, cuModuleLoadData)                             \
+  X(ModuleUnload, cuModuleUnload)                                 \
+  X(ModuleGetFunction, cuModuleGetFunction)                       \
+  X(FunctionGetAttribute, cuFuncGetAttribute)                     \
+  X(FunctionSetAttribute, cuFuncSetAttribute)                     \
+  X(LaunchKernel, cuLaunchKernel)                                 \
+  X(LaunchKernelEx, cuLaunchKernelEx)                             \
+  X(TensorMapEncodeTiled, cuTensorMapEncodeTiled)                 \
+  X(MemAlloc, cuMemAlloc)                                         \
+  X(MemFree, cuMemFree)                                           \
+  X(MemcpyHostToDevice, cuMemcpyHtoD)                             \
+  X(MemcpyDeviceToHost, cuMemcpyDtoH)                             \
+  X(MemsetD8Async, cuMemsetD8Async)                               \
+  X(StreamSynchronize, cuStreamSynchronize)                       \
+  X(GraphCreate, cuGraphCreate)                                   \
+  X(GraphAddKernelNode, cuGraphAddKernelNode)                     \
+  X(GraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute)   \
+  X(GraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams) \
+  X(GraphInstantiate, cuGraphInstantiateWithFlags)                \
+  X(GraphLaunch, cuGraphLaunch)                                   \
+  X(GraphDestroy, cuGraphDestroy)                                 \
+  X(GraphExecDestroy, cuGraphExecDestroy)                         \
+  X(GetErrorName, cuGetErrorName)                                 \
   X(GetErrorString, cuGetErrorString)
 
 struct CudaDriver {

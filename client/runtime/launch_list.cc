@@ -51,6 +51,28 @@ absl::StatusOr<std::array<uint32_t, 3>> EvaluateGrid(const v1::Kernel& kernel,
   return grid;
 }
 
+void AddSymbols(const v1::DimExpr& formula, std::set<std::string>* symbols) {
+  if (formula.op() == v1::DimExpr::SYMBOL) symbols->insert(formula.symbol());
+  for (const v1::DimExpr& arg : formula.args()) AddSymbols(arg, symbols);
+}
+
+// Symbols that decide more than the numbers a kernel is passed.
+void AddShapingSymbols(const v1::Program& program, const v1::Launch& launch,
+                       std::set<std::string>* symbols) {
+  const v1::Kernel& kernel = program.kernels(launch.kernel());
+  for (const v1::DimExpr& extent : kernel.grid()) AddSymbols(extent, symbols);
+  for (const v1::Param& param : kernel.params()) {
+    for (const v1::DimExpr& extent : param.tensor_map().dims()) AddSymbols(extent, symbols);
+    for (const v1::DimExpr& stride : param.tensor_map().strides()) AddSymbols(stride, symbols);
+  }
+  for (const v1::BufferRef& ref : launch.args()) {
+    AddSymbols(ref.offset(), symbols);
+    const v1::Buffer& buffer = program.buffers(ref.buffer());
+    AddSymbols(buffer.offset(), symbols);
+    for (const v1::DimExpr& extent : buffer.shape()) AddSymbols(extent, symbols);
+  }
+}
+
 size_t BlockBytes(const v1::Kernel& kernel) {
   if (kernel.params().empty()) return 0;
   const v1::Param& last = kernel.params(kernel.params_size() - 1);
@@ -71,14 +93,18 @@ absl::StatusOr<LaunchList> LaunchList::Build(
   std::vector<FlatLaunch> launches = Flatten(steps);
   size_t chunks = 0;
   size_t parameters = 0;
-  std::set<uint32_t> kernels;
+  list.workspace_bytes_ = workspace_bytes;
+  std::set<const v1::Launch*> seen;
   for (const FlatLaunch& flat : launches) {
     const v1::Kernel& kernel = program.kernels(flat.launch->kernel());
     chunks += (BlockBytes(kernel) + sizeof(Chunk) - 1) / sizeof(Chunk);
     parameters += kernel.params_size();
-    kernels.insert(flat.launch->kernel());
+    list.kernels_.insert(flat.launch->kernel());
+    if (seen.insert(flat.launch).second) {
+      AddShapingSymbols(program, *flat.launch, &list.shaping_symbols_);
+    }
   }
-  for (uint32_t kernel : kernels) {
+  for (uint32_t kernel : list.kernels_) {
     HACKC_RETURN_IF_ERROR(CheckValid(program.kernels(kernel), symbols));
   }
   // Reserved once: kernelParams point into the blocks.
@@ -115,14 +141,8 @@ absl::Status LaunchList::AddLaunch(const FlatLaunch& flat, CUfunction function,
     size_t place = start + param.offset();
     parameters_.push_back(Place(place));
     if (param.kind() == v1::Param::SYMBOL_I32) {
-      int64_t value = symbols_.at(param.symbol());
-      if (value < std::numeric_limits<int32_t>::min() ||
-          value > std::numeric_limits<int32_t>::max()) {
-        return absl::OutOfRangeError(
-            absl::StrCat(param.symbol(), " = ", value, " exceeds 32 bits"));
-      }
-      int32_t narrow = static_cast<int32_t>(value);
-      std::memcpy(Place(place), &narrow, sizeof(narrow));
+      numbers_.push_back({records_.size() - 1, place, &param.symbol()});
+      HACKC_RETURN_IF_ERROR(SetNumber(numbers_.back()));
       continue;
     }
     int source = param.kind() == v1::Param::TENSOR_MAP
@@ -179,6 +199,35 @@ absl::Status LaunchList::AddArgument(const v1::BufferRef& ref, const v1::Param& 
   }
 }
 
+absl::Status LaunchList::SetNumber(const Number& number) {
+  int64_t value = symbols_.at(*number.symbol);
+  if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) {
+    return absl::OutOfRangeError(absl::StrCat(*number.symbol, " = ", value, " exceeds 32 bits"));
+  }
+  int32_t narrow = static_cast<int32_t>(value);
+  std::memcpy(Place(number.place), &narrow, sizeof(narrow));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> LaunchList::TakeSymbols(const SymbolValues& symbols, int64_t workspace_bytes) {
+  if (symbols.size() != symbols_.size() || workspace_bytes != workspace_bytes_) return false;
+  for (const auto& [name, value] : symbols) {
+    auto found = symbols_.find(name);
+    if (found == symbols_.end()) return false;
+    if (found->second != value && shaping_symbols_.count(name)) return false;
+    if (value < std::numeric_limits<int32_t>::min() ||
+        value > std::numeric_limits<int32_t>::max()) {
+      return false;  // building anew says which kernel it is for
+    }
+  }
+  for (uint32_t kernel : kernels_) {
+    HACKC_RETURN_IF_ERROR(CheckValid(program_->kernels(kernel), symbols));
+  }
+  symbols_ = symbols;
+  for (const Number& number : numbers_) HACKC_RETURN_IF_ERROR(SetNumber(number));
+  return true;
+}
+
 absl::Status LaunchList::SetPointer(const v1::Param& param, size_t place, CUdeviceptr address) {
   if (param.alignment() > 1 && address % param.alignment() != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -213,8 +262,7 @@ absl::Status LaunchList::Launch(const CallerAddresses& addresses, CUstream strea
   for (size_t i = 0; i < records_.size(); ++i) {
     const Record& record = records_[i];
     const auto& [gx, gy, gz] = record.grid;
-    // CUDA refuses an empty grid; there is nothing to do then.
-    if (gx == 0 || gy == 0 || gz == 0) continue;
+    if (IsEmpty(record)) continue;
     void** parameters = parameters_.data() + record.first_parameter;
     CUresult result;
     if (record.cluster == std::array<uint32_t, 3>{1, 1, 1}) {
@@ -237,6 +285,61 @@ absl::Status LaunchList::Launch(const CallerAddresses& addresses, CUstream strea
       result = driver_->LaunchKernelEx(&config, record.function, parameters, nullptr);
     }
     if (result != CUDA_SUCCESS) return driver_->Check(result, absl::StrCat(Where(i), ": launch"));
+  }
+  return absl::OkStatus();
+}
+
+// CUDA refuses an empty grid; there is nothing to do then.
+bool LaunchList::IsEmpty(const Record& record) {
+  return record.grid[0] == 0 || record.grid[1] == 0 || record.grid[2] == 0;
+}
+
+CUDA_KERNEL_NODE_PARAMS LaunchList::NodeParameters(const Record& record) const {
+  CUDA_KERNEL_NODE_PARAMS node{};
+  node.func = record.function;
+  node.gridDimX = record.grid[0], node.gridDimY = record.grid[1], node.gridDimZ = record.grid[2];
+  node.blockDimX = record.block[0];
+  node.blockDimY = record.block[1];
+  node.blockDimZ = record.block[2];
+  node.sharedMemBytes = record.shared_bytes;
+  node.kernelParams = const_cast<void**>(parameters_.data()) + record.first_parameter;
+  return node;
+}
+
+absl::Status LaunchList::AddTo(CUgraph graph, const CallerAddresses& addresses,
+                               std::vector<CUgraphNode>* nodes) {
+  HACKC_RETURN_IF_ERROR(Apply(addresses));
+  nodes->assign(records_.size(), nullptr);
+  const CUgraphNode* before = nullptr;
+  for (size_t i = 0; i < records_.size(); ++i) {
+    const Record& record = records_[i];
+    if (IsEmpty(record)) continue;
+    CUgraphNode* node = &(*nodes)[i];
+    CUDA_KERNEL_NODE_PARAMS parameters = NodeParameters(record);
+    HACKC_RETURN_IF_ERROR(driver_->Check(
+        driver_->GraphAddKernelNode(node, graph, before, before != nullptr ? 1 : 0, &parameters),
+        absl::StrCat(Where(i), ": cuGraphAddKernelNode")));
+    before = node;
+    if (record.cluster == std::array<uint32_t, 3>{1, 1, 1}) continue;
+    CUkernelNodeAttrValue value{};
+    value.clusterDim = {record.cluster[0], record.cluster[1], record.cluster[2]};
+    HACKC_RETURN_IF_ERROR(driver_->Check(
+        driver_->GraphKernelNodeSetAttribute(*node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value),
+        absl::StrCat(Where(i), ": cuGraphKernelNodeSetAttribute")));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LaunchList::UpdateNumbers(CUgraphExec executable,
+                                       const std::vector<CUgraphNode>& nodes) const {
+  for (size_t i = 0; i < numbers_.size(); ++i) {
+    const size_t record = numbers_[i].record;
+    // A record's numbers lie side by side; one call takes them all.
+    if ((i > 0 && numbers_[i - 1].record == record) || nodes[record] == nullptr) continue;
+    CUDA_KERNEL_NODE_PARAMS parameters = NodeParameters(records_[record]);
+    HACKC_RETURN_IF_ERROR(driver_->Check(
+        driver_->GraphExecKernelNodeSetParams(executable, nodes[record], &parameters),
+        absl::StrCat(Where(record), ": cuGraphExecKernelNodeSetParams")));
   }
   return absl::OkStatus();
 }

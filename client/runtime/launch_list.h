@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,8 +45,20 @@ class LaunchList {
   LaunchList(LaunchList&&) = default;
   LaunchList& operator=(LaunchList&&) = default;
 
+  // Takes other symbol values where that changes nothing but numbers passed to kernels, as `past` does from one
+  // token to the next: no formula is evaluated and no address moves. False, and nothing is done, where more
+  // would change.
+  absl::StatusOr<bool> TakeSymbols(const SymbolValues& symbols, int64_t workspace_bytes);
+
   // INVALID_ARGUMENT for a misaligned address, before anything is launched.
   absl::Status Launch(const CallerAddresses& addresses, CUstream stream);
+
+  // The same launches as nodes of a graph, each behind the one before. nodes[i] is null for a launch without
+  // blocks.
+  absl::Status AddTo(CUgraph graph, const CallerAddresses& addresses,
+                     std::vector<CUgraphNode>* nodes);
+  // Gives the numbers of the latest TakeSymbols to an instantiated graph of AddTo, for its launches from here on.
+  absl::Status UpdateNumbers(CUgraphExec executable, const std::vector<CUgraphNode>& nodes) const;
 
   size_t size() const { return records_.size(); }
 
@@ -73,16 +86,25 @@ class LaunchList {
     uint32_t buffer;
     int64_t offset;
   };
+  // A place in the parameter blocks that holds a symbol's value.
+  struct Number {
+    size_t record;
+    size_t place;
+    const std::string* symbol;
+  };
   LaunchList() = default;
   absl::Status AddLaunch(const FlatLaunch& flat, CUfunction function,
                          const ResidentTensors& tensors, int64_t workspace_bytes);
   absl::Status AddArgument(const v1::BufferRef& ref, const v1::Param& param, size_t place,
                            uint32_t iteration, const ResidentTensors& tensors,
                            int64_t workspace_bytes);
+  absl::Status SetNumber(const Number& number);
   absl::Status Apply(const CallerAddresses& addresses);
   absl::Status SetPointer(const v1::Param& param, size_t place, CUdeviceptr address);
   std::byte* Place(size_t place) { return reinterpret_cast<std::byte*>(blocks_.data()) + place; }
   std::string Where(size_t record) const;
+  static bool IsEmpty(const Record& record);
+  CUDA_KERNEL_NODE_PARAMS NodeParameters(const Record& record) const;
 
   const CudaDriver* driver_ = nullptr;
   const v1::Program* program_ = nullptr;
@@ -92,6 +114,10 @@ class LaunchList {
   std::vector<Chunk> blocks_;
   std::vector<void*> parameters_;  // kernelParams of all records, one after the other
   std::vector<Patch> patches_;
+  std::vector<Number> numbers_;
+  std::set<uint32_t> kernels_;             // those launched
+  std::set<std::string> shaping_symbols_;  // in grids, shapes, offsets and tensor maps
+  int64_t workspace_bytes_ = 0;
   CallerAddresses applied_;
 };
 

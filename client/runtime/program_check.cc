@@ -207,7 +207,7 @@ class StepChecker {
   uint64_t launches_ = 0;
 };
 
-absl::Status CheckEntryPoints(const v1::Program& program) {
+absl::Status CheckEntryPoints(const v1::Program& program, const std::set<std::string>& symbols) {
   std::set<std::string> names;
   for (int i = 0; i < program.entry_points_size(); ++i) {
     const v1::EntryPoint& entry = program.entry_points(i);
@@ -224,6 +224,12 @@ absl::Status CheckEntryPoints(const v1::Program& program) {
       }
       return absl::OkStatus();
     };
+    std::set<std::string> ranges;
+    for (const v1::Symbol& symbol : entry.symbols()) ranges.insert(symbol.name());
+    if (entry.symbols_size() > 0 &&
+        (ranges != symbols || entry.symbols_size() != static_cast<int>(symbols.size()))) {
+      return Malformed(path, "symbols: expected each of the program's once");
+    }
     HACKC_RETURN_IF_ERROR(check(entry.inputs(), "inputs", v1::Buffer::INPUT));
     HACKC_RETURN_IF_ERROR(check(entry.outputs(), "outputs", v1::Buffer::OUTPUT));
     HACKC_RETURN_IF_ERROR(
@@ -251,7 +257,7 @@ absl::Status CheckProgram(const v1::Program& program) {
   HACKC_RETURN_IF_ERROR(CheckBuffers(program));
   HACKC_RETURN_IF_ERROR(CheckKernels(program, symbols));
   HACKC_RETURN_IF_ERROR(StepChecker(program, true).Check(program.prepare(), "prepare", 0, 1, 0));
-  return CheckEntryPoints(program);
+  return CheckEntryPoints(program, symbols);
 }
 
 std::vector<FlatLaunch> Flatten(const google::protobuf::RepeatedPtrField<v1::Step>& steps) {

@@ -26,7 +26,7 @@ namespace hackc::client {
 //            alignments that are powers of two, symbols that the program has, launch limits
 //   steps: indices, one argument for each pointer parameter, repeated buffers only inside a repetition
 //          that they cover, writes only to OUTPUT, WORKSPACE and STATE (prepare: only to PREPARED)
-//   entry points: unique names, inputs and outputs of the right kind
+//   entry points: unique names, inputs and outputs of the right kind, a range for every symbol or for none
 absl::Status CheckProgram(const v1::Program& program);
 
 // One launch of a step list with repetitions unrolled; `iteration` is that of the innermost repetition.

@@ -26,14 +26,27 @@ std::string SomeNames(const std::vector<std::string>& names) {
 }  // namespace
 
 RuntimeGraph::~RuntimeGraph() {
-  ScopedContext scope(driver_, context_);
-  if (executable_ != nullptr) driver_.GraphExecDestroy(executable_);
+  ScopedContext scope(runtime_.driver_, runtime_.context_);
+  if (executable_ != nullptr) runtime_.driver_.GraphExecDestroy(executable_);
+  if (graph_ != nullptr) runtime_.driver_.GraphDestroy(graph_);
 }
 
 absl::Status RuntimeGraph::Launch(CUstream stream) {
-  ScopedContext scope(driver_, context_);
+  ScopedContext scope(runtime_.driver_, runtime_.context_);
   HACKC_RETURN_IF_ERROR(scope.status());
-  return driver_.Check(driver_.GraphLaunch(executable_, stream), "cuGraphLaunch");
+  return runtime_.driver_.Check(runtime_.driver_.GraphLaunch(executable_, stream), "cuGraphLaunch");
+}
+
+absl::Status RuntimeGraph::SetSymbols(const SymbolValues& symbols) {
+  HACKC_ASSIGN_OR_RETURN(int64_t workspace, runtime_.WorkspaceBytes(entry_.name(), symbols));
+  HACKC_ASSIGN_OR_RETURN(bool taken, launches_.TakeSymbols(symbols, workspace));
+  if (!taken) {
+    return absl::FailedPreconditionError(
+        "these symbol values change shapes or grids; a graph of their own is needed");
+  }
+  ScopedContext scope(runtime_.driver_, runtime_.context_);
+  HACKC_RETURN_IF_ERROR(scope.status());
+  return launches_.UpdateNumbers(executable_, nodes_);
 }
 
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Load(const CudaDriver& driver, ProgramFiles files,
@@ -140,16 +153,18 @@ absl::StatusOr<const v1::EntryPoint*> Runtime::FindEntry(const std::string& name
       "entry point '", name, "' does not exist; the program has ", absl::StrJoin(known, ", ")));
 }
 
-absl::Status Runtime::CheckSymbols(const SymbolValues& symbols) const {
-  for (const v1::Symbol& symbol : program().symbols()) {
+absl::Status Runtime::CheckSymbols(const v1::EntryPoint& entry, const SymbolValues& symbols) const {
+  const bool own = entry.symbols_size() > 0;
+  for (const v1::Symbol& symbol : own ? entry.symbols() : program().symbols()) {
     auto found = symbols.find(symbol.name());
     if (found == symbols.end()) {
       return absl::InvalidArgumentError(absl::StrCat("symbol ", symbol.name(), " has no value"));
     }
     if (found->second < symbol.min() || found->second > symbol.max()) {
-      return absl::InvalidArgumentError(absl::StrCat("symbol ", symbol.name(), " = ", found->second,
-                                                     ", the program is compiled for ", symbol.min(),
-                                                     "..", symbol.max()));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "symbol ", symbol.name(), " = ", found->second, ", ",
+          own ? absl::StrCat("the entry point ", entry.name()) : std::string("the program"),
+          " is compiled for ", symbol.min(), "..", symbol.max()));
     }
   }
   if (symbols.size() == static_cast<size_t>(program().symbols_size())) return absl::OkStatus();
@@ -162,7 +177,7 @@ absl::Status Runtime::CheckSymbols(const SymbolValues& symbols) const {
 absl::StatusOr<int64_t> Runtime::WorkspaceBytes(const std::string& entry,
                                                 const SymbolValues& symbols) const {
   HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* found, FindEntry(entry));
-  HACKC_RETURN_IF_ERROR(CheckSymbols(symbols));
+  HACKC_RETURN_IF_ERROR(CheckSymbols(*found, symbols));
   HACKC_ASSIGN_OR_RETURN(int64_t bytes, Evaluate(found->workspace_bytes(), symbols));
   if (bytes < 0) return absl::OutOfRangeError("workspace: negative size");
   return bytes;
@@ -170,8 +185,8 @@ absl::StatusOr<int64_t> Runtime::WorkspaceBytes(const std::string& entry,
 
 absl::StatusOr<std::vector<TensorInfo>> Runtime::Tensors(const std::string& entry,
                                                          const SymbolValues& symbols) const {
-  HACKC_RETURN_IF_ERROR(FindEntry(entry).status());
-  HACKC_RETURN_IF_ERROR(CheckSymbols(symbols));
+  HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* found, FindEntry(entry));
+  HACKC_RETURN_IF_ERROR(CheckSymbols(*found, symbols));
   std::vector<TensorInfo> infos;
   for (const CallerTensor& tensor : caller_tensors_.at(entry)) {
     const v1::Buffer& buffer = program().buffers(tensor.buffer);
@@ -230,6 +245,14 @@ absl::StatusOr<LaunchList*> Runtime::Launches(const v1::EntryPoint& entry,
     return &ready_.front().launches;
   }
   HACKC_ASSIGN_OR_RETURN(int64_t workspace, WorkspaceBytes(entry.name(), symbols));
+  for (auto ready = ready_.begin(); ready != ready_.end(); ++ready) {
+    if (ready->entry != entry.name()) continue;
+    HACKC_ASSIGN_OR_RETURN(bool taken, ready->launches.TakeSymbols(symbols, workspace));
+    if (!taken) continue;
+    ready->symbols = symbols;
+    ready_.splice(ready_.begin(), ready_, ready);
+    return &ready_.front().launches;
+  }
   HACKC_ASSIGN_OR_RETURN(LaunchList launches,
                          LaunchList::Build(driver_, program(), functions_, *tensors_, entry.steps(),
                                            symbols, workspace));
@@ -241,7 +264,7 @@ absl::StatusOr<LaunchList*> Runtime::Launches(const v1::EntryPoint& entry,
 absl::Status Runtime::Run(const Call& call, CUstream stream) {
   HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* entry, FindEntry(call.entry));
   if (!prepared_) return absl::FailedPreconditionError("run: call prepare first");
-  HACKC_RETURN_IF_ERROR(CheckSymbols(call.symbols));
+  HACKC_RETURN_IF_ERROR(CheckSymbols(*entry, call.symbols));
   HACKC_ASSIGN_OR_RETURN(CallerAddresses addresses, Addresses(*entry, call));
   HACKC_ASSIGN_OR_RETURN(LaunchList * launches, Launches(*entry, call.symbols));
   ScopedContext scope(driver_, context_);
@@ -250,29 +273,26 @@ absl::Status Runtime::Run(const Call& call, CUstream stream) {
 }
 
 absl::StatusOr<std::unique_ptr<RuntimeGraph>> Runtime::Capture(const Call& call) {
+  HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* entry, FindEntry(call.entry));
+  if (!prepared_) return absl::FailedPreconditionError("capture: call prepare first");
+  HACKC_RETURN_IF_ERROR(CheckSymbols(*entry, call.symbols));
+  HACKC_ASSIGN_OR_RETURN(CallerAddresses addresses, Addresses(*entry, call));
+  HACKC_ASSIGN_OR_RETURN(int64_t workspace, WorkspaceBytes(entry->name(), call.symbols));
+  HACKC_ASSIGN_OR_RETURN(LaunchList launches,
+                         LaunchList::Build(driver_, program(), functions_, *tensors_,
+                                           entry->steps(), call.symbols, workspace));
   ScopedContext scope(driver_, context_);
   HACKC_RETURN_IF_ERROR(scope.status());
-  CUstream stream = nullptr;
-  HACKC_RETURN_IF_ERROR(
-      driver_.Check(driver_.StreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate"));
-  std::unique_ptr<RuntimeGraph> captured(new RuntimeGraph(driver_, context_));
+  std::unique_ptr<RuntimeGraph> captured(new RuntimeGraph(*this, *entry, std::move(launches)));
   CUgraph graph = nullptr;
-  // Thread-local: another thread's allocation must not break this capture.
-  absl::Status status =
-      driver_.Check(driver_.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                    "cuStreamBeginCapture");
-  if (status.ok()) {
-    status = Run(call, stream);
-    absl::Status ended =
-        driver_.Check(driver_.StreamEndCapture(stream, &graph), "cuStreamEndCapture");
-    if (status.ok()) status = ended;
-  }
+  HACKC_RETURN_IF_ERROR(driver_.Check(driver_.GraphCreate(&graph, 0), "cuGraphCreate"));
+  absl::Status status = captured->launches_.AddTo(graph, addresses, &captured->nodes_);
   if (status.ok()) {
     status = driver_.Check(driver_.GraphInstantiate(&captured->executable_, graph, 0),
                            "cuGraphInstantiate");
   }
-  if (graph != nullptr) driver_.GraphDestroy(graph);
-  driver_.StreamDestroy(stream);
+  // The nodes' handles stay good for the executable's updates as long as the graph is there.
+  captured->graph_ = graph;
   HACKC_RETURN_IF_ERROR(status);
   return captured;
 }

@@ -10,6 +10,11 @@
 //   HACKC_ASSIGN_OR_RETURN(int64_t bytes, runtime->WorkspaceBytes("prefill", {{"batch", 1}, {"seq", 13}}));
 //   HACKC_RETURN_IF_ERROR(runtime->Run(call, stream));   // returns once all is launched
 //
+// A program with a key/value cache has the entry points "prefill" and "decode". The cache is the caller's: the
+// STATE tensors that Tensors() lists are given to every call, need not be initialised, and belong to one batch
+// of sequences; `past` says how many of its tokens they hold. From one token to the next only `past` differs,
+// which costs the runtime one store for each place that is passed it.
+//
 // Runs never allocate GPU memory and never synchronise; Prepare does both. Uses the device's primary
 // context, as PyTorch does, and leaves the calling thread's current context as it was.
 // Thread safety: none; one call at a time on one object. Runs of one object on two streams at once need
@@ -21,6 +26,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -38,7 +44,7 @@ struct DeviceTensor {
 };
 
 struct Call {
-  std::string entry;     // "prefill"
+  std::string entry;     // "prefill" or "decode"
   SymbolValues symbols;  // one value for each symbol of the program
   // Every input, output and state of the entry point, by the names that Tensors() gives.
   std::map<std::string, DeviceTensor> tensors;
@@ -56,18 +62,26 @@ struct TensorInfo {
 
 class Runtime;
 
-// A captured run: replaying it costs one driver call and reads and writes the addresses of the capture.
+// A run as a CUDA graph: replaying it costs one driver call and reads and writes the addresses of the capture.
 // Must not outlive its runtime.
 class RuntimeGraph {
  public:
   ~RuntimeGraph();
   absl::Status Launch(CUstream stream);
+  // Other symbol values for the launches from here on, those under way keep theirs. One driver call for each
+  // kernel that takes a symbol. FAILED_PRECONDITION where more than such numbers would change: `past` may
+  // change from token to token, shapes may not.
+  absl::Status SetSymbols(const SymbolValues& symbols);
 
  private:
   friend class Runtime;
-  RuntimeGraph(const CudaDriver& driver, CUcontext context) : driver_(driver), context_(context) {}
-  const CudaDriver& driver_;
-  CUcontext context_;
+  RuntimeGraph(Runtime& runtime, const v1::EntryPoint& entry, LaunchList launches)
+      : runtime_(runtime), entry_(entry), launches_(std::move(launches)) {}
+  Runtime& runtime_;
+  const v1::EntryPoint& entry_;
+  LaunchList launches_;
+  CUgraph graph_ = nullptr;  // names the nodes of the executable
+  std::vector<CUgraphNode> nodes_;
   CUgraphExec executable_ = nullptr;
 };
 
@@ -82,6 +96,8 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
 
   const v1::Program& program() const { return files_.program; }
+  const CudaDriver& driver() const { return driver_; }
+  CUcontext context() const { return context_; }
   const std::vector<WeightInfo>& weights() const { return tensors_->weights(); }
 
   absl::Status BindWeight(const std::string& name, const WeightTensor& tensor);
@@ -99,6 +115,7 @@ class Runtime {
   absl::StatusOr<std::unique_ptr<RuntimeGraph>> Capture(const Call& call);
 
  private:
+  friend class RuntimeGraph;
   Runtime(const CudaDriver& driver, ProgramFiles files)
       : driver_(driver), files_(std::move(files)) {}
   // A tensor that the caller binds at each run of an entry point.
@@ -109,7 +126,7 @@ class Runtime {
   };
   std::vector<CallerTensor> CallerTensors(const v1::EntryPoint& entry) const;
   absl::StatusOr<const v1::EntryPoint*> FindEntry(const std::string& name) const;
-  absl::Status CheckSymbols(const SymbolValues& symbols) const;
+  absl::Status CheckSymbols(const v1::EntryPoint& entry, const SymbolValues& symbols) const;
   absl::StatusOr<CallerAddresses> Addresses(const v1::EntryPoint& entry, const Call& call) const;
   absl::StatusOr<LaunchList*> Launches(const v1::EntryPoint& entry, const SymbolValues& symbols);
 

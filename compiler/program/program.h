@@ -35,6 +35,7 @@ struct Symbol {
   std::string name;
   int64_t min = 0;  // inclusive
   int64_t max = 0;  // inclusive
+  bool operator==(const Symbol&) const = default;
 };
 
 struct Buffer {
@@ -119,6 +120,7 @@ struct EntryPoint {
   std::vector<uint32_t> outputs;
   std::vector<Step> steps;
   DimExpr workspace_bytes;
+  std::vector<Symbol> symbols;  // ranges that it is compiled for, inside those of the program
 };
 
 struct Program {

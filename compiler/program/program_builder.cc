@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/program/program_builder.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -20,32 +22,59 @@ namespace {
 
 constexpr char kFormatVersion[] = "1";
 
+// Equal but for their place in the list of buffers.
+bool SameBuffer(const Buffer& a, const Buffer& b) {
+  return a.kind == b.kind && a.name == b.name && a.dtype == b.dtype && a.shape == b.shape &&
+         a.weight_name == b.weight_name && a.repeat_count == b.repeat_count &&
+         a.first_layer == b.first_layer && a.layer_step == b.layer_step && a.data == b.data;
+}
+
 class Builder {
  public:
-  Builder(const ir::LoopModule& module, const std::string& arch) : flow_(MakeFlow(module)) {
+  explicit Builder(const std::string& arch) {
     plan_.program.format_version = kFormatVersion;
-    plan_.program.model = module.name;
     plan_.program.arch = arch;
+  }
+
+  void AddEntry(const std::string& name, const ir::LoopModule& module) {
+    AddSymbols(module);
+    if (plan_.program.entry_points.empty()) plan_.program.model = module.name;
+    earlier_buffers_ = plan_.program.buffers.size();
+    entry_ = {};
+    entry_.name = name;
     for (const ir::SymbolDecl& symbol : module.symbols) {
-      plan_.program.symbols.push_back({symbol.name, symbol.min, symbol.max});
+      entry_.symbols.push_back({symbol.name, symbol.min, symbol.max});
     }
+    flow_ = MakeFlow(module);
     SplitPrepare(flow_);
     groups_ = SettleCarries(flow_);
     workspace_ = PlanWorkspace(flow_, groups_);
-  }
-
-  ProgramPlan Run() {
+    output_of_.clear();
+    buffer_of_.clear();
     for (size_t i = 0; i < flow_.outputs.size(); ++i) output_of_[groups_[flow_.outputs[i]]] = i;
     AddCallerBuffers();
-    plan_.program.prepare = Steps(flow_.prepare);
-    entry_.name = "prefill";
+    AddPrepare();
     entry_.steps = Steps(flow_.sections);
     entry_.workspace_bytes = workspace_.total_bytes;
     plan_.program.entry_points.push_back(std::move(entry_));
-    return std::move(plan_);
   }
 
+  ProgramPlan Take() { return std::move(plan_); }
+
  private:
+  void AddSymbols(const ir::LoopModule& module) {
+    std::vector<Symbol>& symbols = plan_.program.symbols;
+    const bool first = plan_.program.entry_points.empty();
+    HACKC_CHECK(first || symbols.size() == module.symbols.size()) << module.name;
+    for (size_t i = 0; i < module.symbols.size(); ++i) {
+      const auto& [name, min, max] = module.symbols[i];
+      if (first) symbols.push_back({name, min, max});
+      HACKC_CHECK(symbols[i].name == name) << "symbol " << name;
+      symbols[i].min = std::min(symbols[i].min, min);
+      symbols[i].max = std::max(symbols[i].max, max);
+    }
+  }
+
   // ---- buffers --------------------------------------------------------------------------------------
   // What the caller binds stands first, used or not.
   void AddCallerBuffers() {
@@ -56,15 +85,21 @@ class Builder {
     for (int output : flow_.outputs) entry_.outputs.push_back(BufferOf(output));
   }
 
-  Buffer& AddBuffer(const FlowValue& value, Buffer::Kind kind) {
-    Buffer buffer;
+  // The id of `buffer`; that of an equal one which an earlier entry point has.
+  uint32_t AddBuffer(Buffer buffer) {
+    const bool own =
+        buffer.kind == Buffer::Kind::kWorkspace || buffer.kind == Buffer::Kind::kPrepared;
+    for (size_t i = 0; i < earlier_buffers_ && !own; ++i) {
+      const Buffer& other = plan_.program.buffers[i];
+      if (SameBuffer(other, buffer)) return other.id;
+      const bool bound = other.kind == buffer.kind && other.kind != Buffer::Kind::kConstant &&
+                         other.kind != Buffer::Kind::kWeight;
+      HACKC_CHECK(!bound || other.name != buffer.name)
+          << "%" << buffer.name << " has another type in another entry point";
+    }
     buffer.id = static_cast<uint32_t>(plan_.program.buffers.size());
-    buffer.name = value.name;
-    buffer.kind = kind;
-    buffer.dtype = FromIr(value.type.dtype);
-    for (const ir::Expr& extent : value.type.shape) buffer.shape.push_back(FromExpr(extent));
     plan_.program.buffers.push_back(std::move(buffer));
-    return plan_.program.buffers.back();
+    return plan_.program.buffers.back().id;
   }
 
   // The buffer of a value; of a temporary, that of its group.
@@ -74,7 +109,11 @@ class Builder {
     // Values of one group differ in shape only if their carry does, which no module says.
     const int key = temporary ? groups_[id] : id;
     if (auto it = buffer_of_.find(key); it != buffer_of_.end()) return it->second;
-    Buffer& buffer = AddBuffer(value, KindOf(value, key));
+    Buffer buffer;
+    buffer.name = value.name;
+    buffer.kind = KindOf(value, key);
+    buffer.dtype = FromIr(value.type.dtype);
+    for (const ir::Expr& extent : value.type.shape) buffer.shape.push_back(FromExpr(extent));
     if (buffer.kind == Buffer::Kind::kOutput) buffer.name = flow_.output_names[output_of_[key]];
     if (buffer.kind == Buffer::Kind::kWorkspace) buffer.offset = workspace_.offsets.at(key);
     if (buffer.kind == Buffer::Kind::kConstant) {
@@ -87,8 +126,7 @@ class Builder {
       buffer.first_layer = static_cast<uint32_t>(value.first_layer);
       buffer.layer_step = static_cast<uint32_t>(section.layer_step);
     }
-    buffer_of_[key] = buffer.id;
-    return buffer.id;
+    return buffer_of_[key] = AddBuffer(std::move(buffer));
   }
 
   Buffer::Kind KindOf(const FlowValue& value, int group) const {
@@ -107,6 +145,39 @@ class Builder {
         break;
     }
     return output_of_.count(group) ? Buffer::Kind::kOutput : Buffer::Kind::kWorkspace;
+  }
+
+  // ---- prepare --------------------------------------------------------------------------------------
+  // An entry point takes what an equal launch prepared for another.
+  void AddPrepare() {
+    for (FlowSection& section : flow_.prepare) {
+      std::erase_if(section.launches,
+                    [&](const FlowLaunch& launch) { return IsPrepared(section, launch); });
+    }
+    std::vector<Step> steps = Steps(flow_.prepare);
+    std::move(steps.begin(), steps.end(), std::back_inserter(plan_.program.prepare));
+  }
+
+  bool IsPrepared(const FlowSection& section, const FlowLaunch& launch) {
+    std::string key = absl::StrCat(section.count, " ", section.first_layer, " ", section.layer_step,
+                                   "\n", KernelText(launch.fn));
+    std::vector<int> made;
+    for (size_t i = 0; i < launch.args.size(); ++i) {
+      if (Writes(launch.fn.fn.buffers[i])) {
+        made.push_back(launch.args[i]);
+      } else {
+        absl::StrAppend(&key, "\n", BufferOf(launch.args[i]));
+      }
+    }
+    auto [it, first] = prepared_.try_emplace(std::move(key));
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (first) {
+        it->second.push_back(BufferOf(made[i]));
+      } else {
+        buffer_of_[made[i]] = it->second[i];
+      }
+    }
+    return !first;
   }
 
   // ---- launches -------------------------------------------------------------------------------------
@@ -140,8 +211,11 @@ class Builder {
         kernel_of_.emplace(KernelText(fn), static_cast<uint32_t>(plan_.loops.size()));
     if (!first) return it->second;
     ir::LoopFn loop = fn;
+    const bool later = !plan_.program.entry_points.empty();
+    const std::string stem = later ? absl::StrCat(fn.fn.name, "_", entry_.name) : fn.fn.name;
+    if (later && names_.count(loop.fn.name)) loop.fn.name = stem;
     for (int i = 2; !names_.insert(loop.fn.name).second; ++i)
-      loop.fn.name = absl::StrCat(fn.fn.name, "_", i);
+      loop.fn.name = absl::StrCat(stem, "_", i);
     Kernel kernel;
     kernel.name = loop.fn.name;
     kernel.computes = loop.fn.computes;
@@ -151,21 +225,31 @@ class Builder {
     return it->second;
   }
 
+  ProgramPlan plan_;
+  // Of the entry point being added.
+  EntryPoint entry_;
+  size_t earlier_buffers_ = 0;
   Flow flow_;
   std::vector<int> groups_;
   WorkspacePlan workspace_;
-  ProgramPlan plan_;
-  EntryPoint entry_;
   std::map<int, size_t> output_of_;  // group -> index of the output that it holds
   std::map<int, uint32_t> buffer_of_;
+  // Of all.
+  std::map<std::string, std::vector<uint32_t>> prepared_;  // launch -> buffers that it writes
   std::map<std::string, uint32_t> kernel_of_;
   std::set<std::string> names_;
 };
 
 }  // namespace
 
+ProgramPlan BuildProgram(const std::vector<EntryModule>& entries, const std::string& arch) {
+  Builder builder(arch);
+  for (const EntryModule& entry : entries) builder.AddEntry(entry.name, *entry.module);
+  return builder.Take();
+}
+
 ProgramPlan BuildProgram(const ir::LoopModule& module, const std::string& arch) {
-  return Builder(module, arch).Run();
+  return BuildProgram({{"prefill", &module}}, arch);
 }
 
 }  // namespace hackc::program

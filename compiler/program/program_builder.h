@@ -23,6 +23,18 @@ struct ProgramPlan {
   std::vector<ir::LoopFn> loops;  // one for each kernel, with unique names
 };
 
+// A module that becomes an entry point.
+struct EntryModule {
+  std::string name;
+  const ir::LoopModule* module = nullptr;
+};
+
+// Entry points share kernels, inputs, outputs, weights, constants, states and what is prepared, wherever
+// theirs are equal; each has its own launches and workspace plan. Modules of one model name what the caller
+// binds alike and have the same symbols, with bounds of their own; the program's bounds cover all.
+ProgramPlan BuildProgram(const std::vector<EntryModule>& entries, const std::string& arch);
+
+// With the one entry point "prefill".
 ProgramPlan BuildProgram(const ir::LoopModule& module, const std::string& arch);
 
 }  // namespace hackc::program

@@ -13,6 +13,7 @@ T Handle() {
   return reinterpret_cast<T>(static_cast<uintptr_t>(0x10));
 }
 long launches = 0;
+long nodes = 0;  // of the one graph
 }  // namespace
 
 extern "C" {
@@ -71,8 +72,11 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap*, CUtensorMapDataType, cuuint32_t, v
   return CUDA_SUCCESS;
 }
 CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
-  *address = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
-  return *address == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  std::memset(memory, 0, bytes);
+  *address = reinterpret_cast<CUdeviceptr>(memory);
+  return CUDA_SUCCESS;
 }
 CUresult cuMemFree(CUdeviceptr address) {
   std::free(reinterpret_cast<void*>(address));
@@ -90,22 +94,33 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUst
   std::memset(reinterpret_cast<void*>(to), value, bytes);
   return CUDA_SUCCESS;
 }
-CUresult cuStreamCreate(CUstream* stream, unsigned) {
-  *stream = Handle<CUstream>();
+CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
+CUresult cuGraphCreate(CUgraph* graph, unsigned) {
+  *graph = Handle<CUgraph>();
+  nodes = 0;
   return CUDA_SUCCESS;
 }
-CUresult cuStreamDestroy(CUstream) { return CUDA_SUCCESS; }
-CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
-CUresult cuStreamBeginCapture(CUstream, CUstreamCaptureMode) { return CUDA_SUCCESS; }
-CUresult cuStreamEndCapture(CUstream, CUgraph* graph) {
-  *graph = Handle<CUgraph>();
+CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph, const CUgraphNode*, size_t,
+                              const CUDA_KERNEL_NODE_PARAMS*) {
+  *node = Handle<CUgraphNode>();
+  ++nodes;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphKernelNodeSetAttribute(CUgraphNode, CUkernelNodeAttrID,
+                                       const CUkernelNodeAttrValue*) {
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS*) {
   return CUDA_SUCCESS;
 }
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph, unsigned long long) {
   *executable = Handle<CUgraphExec>();
   return CUDA_SUCCESS;
 }
-CUresult cuGraphLaunch(CUgraphExec, CUstream) { return CUDA_SUCCESS; }
+CUresult cuGraphLaunch(CUgraphExec, CUstream) {
+  launches += nodes;
+  return CUDA_SUCCESS;
+}
 CUresult cuGraphDestroy(CUgraph) { return CUDA_SUCCESS; }
 CUresult cuGraphExecDestroy(CUgraphExec) { return CUDA_SUCCESS; }
 CUresult cuGetErrorName(CUresult, const char** name) {

@@ -157,22 +157,44 @@ FakeGpu::FakeGpu(const v1::Program& program) : program_(program) {
     std::memset(reinterpret_cast<void*>(to), value, bytes);
     return CUDA_SUCCESS;
   };
-  driver_.StreamCreate = [](CUstream* stream, unsigned) {
-    *stream = reinterpret_cast<CUstream>(0x5);
-    return CUDA_SUCCESS;
-  };
-  driver_.StreamDestroy = [](CUstream) { return CUDA_SUCCESS; };
   driver_.StreamSynchronize = [](CUstream) {
     ++current->synchronized;
     return CUDA_SUCCESS;
   };
-  driver_.StreamBeginCapture = [](CUstream, CUstreamCaptureMode) {
-    current->capturing = true;
+  // Nodes are 1-based indices into `captured`, in pointer clothing.
+  driver_.GraphCreate = [](CUgraph* graph, unsigned) {
+    *graph = reinterpret_cast<CUgraph>(0x6);
+    current->captured.clear();
+    ++current->graphs;
     return CUDA_SUCCESS;
   };
-  driver_.StreamEndCapture = [](CUstream, CUgraph* graph) {
-    current->capturing = false;
-    *graph = reinterpret_cast<CUgraph>(0x6);
+  driver_.GraphAddKernelNode = [](CUgraphNode* node, CUgraph, const CUgraphNode* before,
+                                  size_t count, const CUDA_KERNEL_NODE_PARAMS* parameters) {
+    const size_t index = current->captured.size();
+    // A chain: each node waits for the one before.
+    if (count != (index > 0 ? 1 : 0) ||
+        (count == 1 && reinterpret_cast<uintptr_t>(*before) != index)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    current->captured.push_back(NodeLaunch(*parameters));
+    *node = reinterpret_cast<CUgraphNode>(index + 1);
+    return CUDA_SUCCESS;
+  };
+  driver_.GraphKernelNodeSetAttribute = [](CUgraphNode node, CUkernelNodeAttrID id,
+                                           const CUkernelNodeAttrValue* value) {
+    if (id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return CUDA_ERROR_INVALID_VALUE;
+    const auto& cluster = value->clusterDim;
+    current->captured.at(reinterpret_cast<uintptr_t>(node) - 1).cluster = {cluster.x, cluster.y,
+                                                                           cluster.z};
+    return CUDA_SUCCESS;
+  };
+  driver_.GraphExecKernelNodeSetParams = [](CUgraphExec, CUgraphNode node,
+                                            const CUDA_KERNEL_NODE_PARAMS* parameters) {
+    Launch& launch = current->captured.at(reinterpret_cast<uintptr_t>(node) - 1);
+    std::vector<unsigned> cluster = launch.cluster;
+    launch = NodeLaunch(*parameters);
+    launch.cluster = cluster;
+    ++current->nodes_updated;
     return CUDA_SUCCESS;
   };
   driver_.GraphInstantiate = [](CUgraphExec* executable, CUgraph, unsigned long long) {
@@ -186,7 +208,10 @@ FakeGpu::FakeGpu(const v1::Program& program) : program_(program) {
     }
     return CUDA_SUCCESS;
   };
-  driver_.GraphDestroy = [](CUgraph) { return CUDA_SUCCESS; };
+  driver_.GraphDestroy = [](CUgraph) {
+    --current->graphs;
+    return CUDA_SUCCESS;
+  };
   driver_.GraphExecDestroy = [](CUgraphExec) { return CUDA_SUCCESS; };
   driver_.GetErrorName = [](CUresult result, const char** name) {
     *name = result == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
@@ -209,8 +234,18 @@ std::vector<std::string> FakeGpu::Cubins() const {
   return cubins;
 }
 
-CUresult FakeGpu::DoLaunch(CUfunction function, Launch launch, void** parameters) {
-  if (current->next_launch_result != CUDA_SUCCESS) return current->next_launch_result;
+FakeGpu::Launch FakeGpu::NodeLaunch(const CUDA_KERNEL_NODE_PARAMS& node) {
+  Launch launch;
+  launch.grid = {node.gridDimX, node.gridDimY, node.gridDimZ};
+  launch.block = {node.blockDimX, node.blockDimY, node.blockDimZ};
+  launch.cluster = {1, 1, 1};
+  launch.shared = node.sharedMemBytes;
+  TakeParameters(node.func, node.kernelParams, &launch);
+  return launch;
+}
+
+void FakeGpu::TakeParameters(CUfunction function, void** parameters, Launch* taken) {
+  Launch& launch = *taken;
   const v1::Kernel& kernel = current->program_.kernels(IndexOf(function));
   launch.kernel = &kernel;
   launch.name = kernel.name();
@@ -219,10 +254,11 @@ CUresult FakeGpu::DoLaunch(CUfunction function, Launch launch, void** parameters
     launch.parameters.resize(param.offset() + param.size());
     std::memcpy(&launch.parameters[param.offset()], parameters[i], param.size());
   }
-  if (current->capturing) {
-    current->captured.push_back(launch);
-    return CUDA_SUCCESS;
-  }
+}
+
+CUresult FakeGpu::DoLaunch(CUfunction function, Launch launch, void** parameters) {
+  if (current->next_launch_result != CUDA_SUCCESS) return current->next_launch_result;
+  TakeParameters(function, parameters, &launch);
   current->launches.push_back(launch);
   if (auto body = current->kernels.find(launch.name); body != current->kernels.end()) {
     body->second(launch);

@@ -64,13 +64,16 @@ class FakeGpu {
   int contexts = 0;  // retained minus released
   int pushed = 0;    // pushed minus popped
   int synchronized = 0;
-  bool capturing = false;
-  std::vector<Launch> captured;
+  int graphs = 0;                // created minus destroyed
+  std::vector<Launch> captured;  // nodes of the latest graph
+  int nodes_updated = 0;
   uint32_t wrong_parameter_offset = 0;  // added to what the driver says of every parameter
   CUresult next_launch_result = CUDA_SUCCESS;
   size_t memory_limit = SIZE_MAX;
 
  private:
+  static void TakeParameters(CUfunction function, void** parameters, Launch* taken);
+  static Launch NodeLaunch(const CUDA_KERNEL_NODE_PARAMS& node);
   static CUresult DoLaunch(CUfunction function, Launch launch, void** parameters);
   v1::Program program_;
   CudaDriver driver_;

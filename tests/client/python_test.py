@@ -16,6 +16,7 @@ import types
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests/data/golden/qwen2"
 CLIENT, LIBRARY, FAKE_CUDA, SELFTEST = sys.argv[1:5]
 SIZES = {"float32": 4, "bfloat16": 2, "float16": 2, "int32": 4, "int64": 8, "uint8": 1}
 
@@ -78,9 +79,11 @@ class PythonTest(unittest.TestCase):
     def setUpClass(cls):
         cls.scratch = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.scratch.name) / "out"
-        subprocess.run([CLIENT, "submit", ROOT / "tests/data/golden/qwen2", "--local", "--cache-dir",
-                        cls.scratch.name, "--dtype", "float32", "--arch", "sm_90a", "--seq", "1..16",
-                        "--out", cls.folder], check=True, capture_output=True)
+        cls.cached = pathlib.Path(cls.scratch.name) / "cached"
+        for out, past in ((cls.folder, "0"), (cls.cached, "0..32")):
+            subprocess.run([CLIENT, "submit", GOLDEN, "--local", "--cache-dir", cls.scratch.name, "--dtype",
+                            "float32", "--arch", "sm_90a", "--seq", "1..16", "--past", past, "--out", out],
+                           check=True, capture_output=True)
 
     @classmethod
     def tearDownClass(cls):
@@ -145,6 +148,59 @@ class PythonTest(unittest.TestCase):
     def test_open_says_what_is_wrong(self):
         with self.assertRaisesRegex(hackc.HackcError, "NOT_FOUND: .*program.pb: no such file"):
             hackc.Program("/nonexistent")
+
+    def test_decodes_over_a_cache(self):
+        program = hackc.Program(self.cached)
+        program.bind(GOLDEN)  # a Hugging Face folder
+        cache = program.new_states(poison=True)
+        self.assertEqual(set(cache), {f"layers.{n}.{kind}_cache" for n in (0, 1) for kind in ("key", "value")})
+        self.assertEqual({tensor.shape[:2] for tensor in cache.values()}, {(1, 48)})
+        prompt, token = Tensor((1, 5), "int32"), Tensor((1, 1), "int32")
+        program.run("prefill", {"past": 0}, states=cache, input_ids=prompt)
+        logits = program.run("decode", {"past": 5}, states=cache, input_ids=token)["logits"]
+        self.assertEqual(logits.shape[-2:], (1, 96))
+        before = cuda.fake_cuda_launches()
+        graph = program.capture("decode", {"past": 6}, states=cache, input_ids=token)
+        self.assertEqual(cuda.fake_cuda_launches(), before)
+        for past in (6, 7, 32):
+            graph.launch({"past": past})
+        self.assertGreater(cuda.fake_cuda_launches(), before + 3 * 10)
+        for work, expected in [
+            (lambda: graph.launch({"past": 33}), "past = 33, the entry point decode is compiled for 0..32"),
+            (lambda: program.run("decode", {"past": 5}, states=cache, input_ids=prompt), "seq = 5, the entry"),
+            (lambda: program.run("decode", {"past": 5}, input_ids=token), "layers.0.key_cache: not given"),
+            (lambda: program.run("decode", states=cache, input_ids=token), "symbol past needs a value of 0..32"),
+        ]:
+            with self.subTest(expected), self.assertRaisesRegex(hackc.HackcError, expected):
+                work()
+
+    def test_folders_are_checked(self):
+        program = hackc.Program(self.folder)
+        with self.assertRaisesRegex(hackc.HackcError, "NOT_FOUND: .*has neither model.safetensors nor"):
+            program.bind(self.scratch.name)
+        program.bind(GOLDEN)
+
+    def run_client(self, name, library):
+        folder = pathlib.Path(self.scratch.name) / name
+        folder.mkdir()
+        library(folder / "libcuda.so.1")
+        # A program that is compiled already: NVRTC would call more of a driver than the test's has.
+        return subprocess.run([CLIENT, "run", GOLDEN, "--program", self.cached, "--ids", "1,2,3", "--tokens",
+                               "4"], env=dict(os.environ, LD_LIBRARY_PATH=str(folder)), capture_output=True,
+                              text=True)
+
+    def test_client_generates(self):
+        done = self.run_client("fake", lambda path: path.symlink_to(FAKE_CUDA))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # Nothing computes, so that every logit is 0 and the first token the likeliest.
+        self.assertEqual(done.stdout.splitlines()[0], "0,0,0,0")
+        self.assertRegex(done.stdout, r"prefill 3 tokens in .* ms; decode 3 tokens in .* tokens/s")
+
+    def test_client_says_in_a_line_that_there_is_no_gpu(self):
+        done = self.run_client("broken", lambda path: path.write_bytes(b""))
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "^hackc-client: FAILED_PRECONDITION: no CUDA driver on this machine")
+        self.assertEqual(len(done.stderr.splitlines()), 1)
 
     def test_selftest_sees_what_no_kernel_wrote(self):
         folder = pathlib.Path(self.scratch.name) / "driver"

@@ -218,7 +218,12 @@ TEST_F(RuntimeTest, CapturesAGraph) {
   Call wrong = CallAt(9);
   wrong.tensors.erase("logits");
   EXPECT_THAT(runtime_->Capture(wrong), Fails(StatusCode::kInvalidArgument, "logits: not given"));
-  EXPECT_FALSE(gpu_->capturing) << "a failed capture must end";
+  // The shape is in the grid and in the workspace's offsets.
+  EXPECT_THAT((*graph)->SetSymbols({{"seq", 8}}),
+              Fails(StatusCode::kFailedPrecondition, "change shapes or grids"));
+  EXPECT_THAT((*graph)->SetSymbols({{"seq", 65}}), Fails(StatusCode::kInvalidArgument, "seq = 65"));
+  graph->reset();
+  EXPECT_EQ(gpu_->graphs, 0);
 }
 
 TEST_F(RuntimeTest, ReportsTensors) {

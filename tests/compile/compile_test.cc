@@ -3,6 +3,8 @@
 
 #include <ctime>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -130,6 +132,65 @@ TEST(Compile, DepthAddsNoKernelAndNoTime) {
   for (const program::Step& step : many.program.entry_points[0].steps)
     repeats.insert(step.repeat_count);
   EXPECT_THAT(repeats, ElementsAre(0u, 80u));
+}
+
+TEST(Compile, ACacheGivesPrefillAndDecodeOverTheSameTensors) {
+  CompileRequest request = Request("tinyllama-1.1b");
+  request.seq = {1, 512};
+  auto alone = PlanProgram(request);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_EQ(alone->program.entry_points.size(), 1u);
+  request.past = {0, 1000};
+  auto plan = PlanProgram(request);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const program::Program& program = plan->program;
+  ASSERT_EQ(program.entry_points.size(), 2u);
+  const program::EntryPoint &prefill = program.entry_points[0], &decode = program.entry_points[1];
+  EXPECT_EQ(prefill.name, "prefill");
+  EXPECT_EQ(decode.name, "decode");
+  EXPECT_EQ(prefill.inputs, decode.inputs);
+  EXPECT_EQ(prefill.outputs, decode.outputs);
+  EXPECT_THAT(decode.symbols,
+              ElementsAre(program::Symbol{"batch", 1, 1}, program::Symbol{"seq", 1, 1},
+                          program::Symbol{"past", 0, 1000}));
+  EXPECT_EQ(prefill.symbols[1], (program::Symbol{"seq", 1, 512}));
+  EXPECT_EQ(program.symbols, prefill.symbols);
+  // Weights are prepared once.
+  std::string prepare, prepare_alone;
+  Append(program.prepare, prepare);
+  Append(alone->program.prepare, prepare_alone);
+  EXPECT_EQ(prepare.size(), prepare_alone.size());
+  std::map<std::string, int> names;
+  for (const program::Buffer& buffer : program.buffers) {
+    if (buffer.kind == program::Buffer::Kind::kWorkspace) continue;
+    EXPECT_EQ(++names[buffer.name], 1) << buffer.name;
+    if (buffer.kind != program::Buffer::Kind::kState) continue;
+    EXPECT_EQ(buffer.repeat_count, 22u);
+    EXPECT_EQ(program::Evaluate(buffer.shape[1], {}), 1512);
+  }
+  EXPECT_EQ(names.count("key_cache"), 1u);
+  EXPECT_EQ(names.count("value_cache"), 1u);
+  // Every kernel of decode is proven for one token and says so.
+  std::set<uint32_t> of_decode;
+  std::function<void(const std::vector<program::Step>&)> collect = [&](const auto& steps) {
+    for (const program::Step& step : steps) {
+      if (step.repeat_count == 0) of_decode.insert(step.launch.kernel);
+      collect(step.steps);
+    }
+  };
+  collect(decode.steps);
+  for (uint32_t kernel : of_decode) {
+    for (const program::Symbol& symbol : program.kernels[kernel].valid) {
+      EXPECT_TRUE(symbol.name != "seq" || symbol.max == 1) << program.kernels[kernel].name;
+    }
+  }
+  EXPECT_GT(program.kernels.size(), alone->program.kernels.size());
+  std::set<std::string> kernel_names;
+  for (const KernelSource& kernel : plan->kernels) {
+    EXPECT_TRUE(kernel_names.insert(kernel.kernel.name).second) << kernel.kernel.name;
+    auto cubin = CompileKernel(kernel);
+    EXPECT_TRUE(cubin.ok()) << kernel.kernel.name << ": " << cubin.status();
+  }
 }
 
 TEST(Compile, TheSameRequestGivesTheSamePlan) {

@@ -47,10 +47,12 @@ def device_arch(torch):
     return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
 
 
-def compile_model(model, out, arch, dtype, seq, layers=0, cache_dir=None):
+def compile_model(model, out, arch, dtype, seq, layers=0, cache_dir=None, batch="1", past=None):
     """`hackc-client submit --local --out`; returns its report. Raises Refused or RuntimeError."""
     command = [str(client()), "submit", str(model), "--local", "--arch", arch, "--dtype", dtype,
-               "--batch", "1", "--seq", seq, "--out", str(out), "--json"]
+               "--batch", batch, "--seq", seq, "--out", str(out), "--json"]
+    if past:
+        command += ["--past", past]
     if layers:
         command += ["--layers", str(layers)]
     if cache_dir:

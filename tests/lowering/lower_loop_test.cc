@@ -5,6 +5,7 @@
 #include "compiler/passes/lower_loop.h"
 
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "compiler/interp/kernel_interpreter.h"
@@ -48,7 +49,8 @@ TensorData Random(const ir::BufferDecl& buffer, const std::map<std::string, int6
 
 // Runs `text` at every level; the Kernel level must be within `tolerance` of the largest value.
 void Check(const std::string& text, const std::map<std::string, int64_t>& symbols, double tolerance,
-           const std::string& arch = "sm_90a") {
+           const std::string& arch = "sm_90a",
+           const std::function<void(FunctionRun&)>& poison = nullptr) {
   SCOPED_TRACE(text);
   std::string at = "at";
   for (const auto& [name, value] : symbols) at += " " + name + "=" + std::to_string(value);
@@ -71,6 +73,7 @@ void Check(const std::string& text, const std::map<std::string, int64_t>& symbol
       inputs.buffers[buffer.name] = Random(buffer, symbols, rng);
     }
   }
+  if (poison) poison(inputs);
   FunctionRun expected = inputs;
   ASSERT_OK(interp::RunLoop(*loop, expected));
   const std::vector<double>& truth = expected.buffers.at(written).values;
@@ -321,6 +324,31 @@ TEST_P(LowerLoopTest, SumOverTwoAxes) {
 TEST_P(LowerLoopTest, AttentionOnSmallSharedMemory) {
   Check(With(kAttention, GetParam(), {{"D", 128}}), {{"batch", 1}, {"seq", 3}, {"past", 30}},
         2 * Bound(GetParam(), 33), "sm_86");
+}
+
+// A cache is larger than what a run fills; the rest of it may hold anything, NaN above all.
+TEST_P(LowerLoopTest, AttentionReadsNothingBeyondWhatIsFilled) {
+  std::string text = Replace(Replace(kAttention, "(past + seq), 2, D]", "230, 2, D]"),
+                             "(past + seq), (5 * D)]", "230, (5 * D)]");
+  for (const char* seq_bound : {"1..30", "1..1"}) {
+    std::string bounded = Replace(text, "seq in 1..200", std::string("seq in ") + seq_bound);
+    for (auto [seq, past] : {std::pair<int64_t, int64_t>{1, 0}, {1, 63}, {1, 64}, {7, 66}}) {
+      if (seq > 1 && std::string(seq_bound) == "1..1") continue;
+      const int64_t batch = 2, filled = past + seq;
+      auto poison = [=](FunctionRun& run) {
+        for (const char* name : {"k", "v"}) {
+          std::vector<double>& values = run.buffers.at(name).values;
+          const int64_t row = static_cast<int64_t>(values.size()) / (batch * 230);
+          for (size_t i = 0; i < values.size(); ++i) {
+            if (static_cast<int64_t>(i) / row % 230 >= filled) values[i] = NAN;
+          }
+        }
+      };
+      Check(With(bounded, GetParam(), {{"D", 16}}),
+            {{"batch", batch}, {"seq", seq}, {"past", past}}, 2 * Bound(GetParam(), filled),
+            "sm_90a", poison);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, LowerLoopTest, testing::Values("f32", "bf16", "f16"));

@@ -2,6 +2,7 @@
 #include "compiler/program/program_builder.h"
 
 #include <functional>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -107,6 +108,61 @@ TEST(ProgramBuilder, LaunchesRepeatPreparedWeightsAreMadeOnceAndTheResidualStays
   // qk is dead when h is made.
   EXPECT_EQ(Find(program, "qk").offset, Find(program, "h").offset);
   EXPECT_NE(Find(program, "a").offset, Find(program, "h").offset);
+}
+
+// The same module for other numbers of rows.
+ir::LoopModule ForRows(ir::LoopModule module, int64_t min, int64_t max) {
+  module.symbols = {{"seq", min, max}};
+  for (ir::LoopSegment& segment : module.segments) {
+    for (ir::LoopLaunch& launch : segment.ops) launch.fn.fn.symbols = module.symbols;
+  }
+  return module;
+}
+
+TEST(ProgramBuilder, EntryPointsShareWeightsAndWhatIsPreparedAndSpecialiseTheRest) {
+  const ir::LoopModule many = ForRows(Model(28), 2, 64), one = ForRows(Model(28), 1, 1);
+  ProgramPlan plan = BuildProgram({{"prefill", &many}, {"decode", &one}}, "sm_90a");
+  const Program& program = plan.program;
+  EXPECT_EQ(Show(program, program.prepare),
+            "transpose table turned\n"
+            "repeat 28\n"
+            "  join wq wk wqk\n");
+  ASSERT_EQ(program.entry_points.size(), 2u);
+  EXPECT_EQ(program.entry_points[0].name, "prefill");
+  EXPECT_EQ(program.entry_points[1].name, "decode");
+  EXPECT_EQ(Show(program, program.entry_points[1].steps),
+            "embed_decode ids table x0\n"
+            "repeat 28\n"
+            "  linear_decode x0 wqk qk\n"
+            "  mix_decode x0 qk a\n"
+            "  linear_decode a wqk h\n"
+            "  down_decode a h turned x0\n"
+            "head_decode x0 turned logits\n");
+  EXPECT_EQ(program.entry_points[0].inputs, program.entry_points[1].inputs);
+  EXPECT_EQ(program.entry_points[0].outputs, program.entry_points[1].outputs);
+  EXPECT_THAT(program.symbols, ElementsAre(Symbol{"seq", 1, 64}));
+  EXPECT_THAT(program.entry_points[0].symbols, ElementsAre(Symbol{"seq", 2, 64}));
+  EXPECT_THAT(program.entry_points[1].symbols, ElementsAre(Symbol{"seq", 1, 1}));
+  EXPECT_EQ(plan.loops.size(), program.kernels.size());
+  EXPECT_EQ(program.kernels.size(), 2u + 2 * 5);
+  std::map<std::string, int> weights;
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.kind != Buffer::Kind::kWorkspace) ++weights[buffer.name];
+  }
+  for (const auto& [name, count] : weights) EXPECT_EQ(count, 1) << name;
+}
+
+TEST(ProgramBuilder, EqualEntryPointsAddNoKernel) {
+  const ir::LoopModule module = Model(3);
+  ProgramPlan both = BuildProgram({{"prefill", &module}, {"decode", &module}}, "sm_90a");
+  EXPECT_EQ(both.loops.size(), BuildProgram(module, "sm_90a").loops.size());
+}
+
+TEST(ProgramBuilder, EntryPointsThatDisagreeAboutAnInputAreRefused) {
+  const ir::LoopModule module = Model(2);
+  ir::LoopModule other = module;
+  other.sources[0].type.dtype = ir::DType::kF16;
+  EXPECT_THROW(BuildProgram({{"prefill", &module}, {"decode", &other}}, "sm_90a"), InternalError);
 }
 
 TEST(ProgramBuilder, BuffersCarryTheirContract) {

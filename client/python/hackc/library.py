@@ -48,11 +48,13 @@ _SIGNATURES = {
                              ctypes.POINTER(TensorInfo)],
     "hackc_bind_weight": [_POINTER, _NAME, _POINTER, ctypes.c_int, ctypes.c_int,
                           ctypes.POINTER(ctypes.c_int64), ctypes.c_int],
+    "hackc_bind_folder": [_POINTER, _NAME, ctypes.c_int],
     "hackc_prepare": [_POINTER, _POINTER],
     "hackc_workspace_bytes": [_POINTER, _NAME, ctypes.POINTER(Symbol), ctypes.c_size_t,
                               ctypes.POINTER(ctypes.c_uint64)],
     "hackc_run": _CALL + [_POINTER],
     "hackc_graph_capture": _CALL + [ctypes.POINTER(_POINTER)],
+    "hackc_graph_set_symbols": [_POINTER, ctypes.POINTER(Symbol), ctypes.c_size_t],
     "hackc_graph_launch": [_POINTER, _POINTER],
 }
 

@@ -97,10 +97,16 @@ class Program:
     def bind(self, state_dict, strict=True):
         """Binds weights by their Hugging Face names and runs the program's preparation.
 
+        `state_dict` maps names to tensors, or is a Hugging Face folder whose safetensors are loaded and converted
+        to the program's dtype.
         GPU tensors are used in place and kept alive; CPU tensors are copied to the GPU. With `strict`, a
         tensor that the program has no use for is an error unless it is another name of a bound one (tied
         embeddings).
         """
+        if isinstance(state_dict, (str, os.PathLike)):
+            _check(lib.load().hackc_bind_folder(self._handle, os.fsencode(state_dict), int(strict)))
+            _check(lib.load().hackc_prepare(self._handle, self._stream()))
+            return self
         wanted = self.weights()
         missing = [name for name in wanted if name not in state_dict]
         if missing:
@@ -182,31 +188,51 @@ class Program:
                 raise HackcError(3, f"symbol {name} needs a value of {low}..{high}")
         return values
 
-    def run(self, entry="prefill", symbols=None, outputs=None, poison=False, **inputs):
+    def new_states(self, batch=1, poison=False):
+        """{name: tensor} of the key/value cache for `batch` sequences, [batch, capacity, heads, head_dim] for
+        each layer; for the `states` of run and capture. It needs no initial values; `poison` fills it with NaN."""
+        lowest = {symbol: low for symbol, (low, _) in self.symbols().items()}
+        states = {}
+        for name, (kind, dtype, shape) in self.tensors("prefill", lowest | {"batch": batch}).items():
+            if kind == lib.KIND_STATE:
+                states[name] = self.torch.empty(shape, dtype=getattr(self.torch, dtype), device=self.device)
+                if poison:
+                    states[name].view(self.torch.uint8).fill_(0xFF)
+        return states
+
+    def run(self, entry="prefill", symbols=None, outputs=None, states=None, poison=False, **inputs):
         """Launches an entry point on the current stream and returns its outputs by name.
 
-        Outputs that are not given are allocated. `poison` fills outputs and workspace with NaN first.
+        Outputs that are not given are allocated. `states` is the key/value cache from new_states, of which
+        symbols={"past": n} says how many tokens are filled. `poison` fills outputs and workspace with NaN first.
         """
+        inputs = inputs | (states or {})
         arguments, results, _ = self._call(entry, self._symbols_of(inputs, symbols), inputs, outputs, poison)
         _check(lib.load().hackc_run(*arguments, self._stream()))
         return results
 
-    def capture(self, entry="prefill", symbols=None, outputs=None, **inputs):
+    def capture(self, entry="prefill", symbols=None, outputs=None, states=None, **inputs):
         """The same as a CUDA graph over these tensors: `graph.launch()` runs it again."""
-        arguments, results, tensors = self._call(entry, self._symbols_of(inputs, symbols), inputs, outputs,
-                                                 False)
+        inputs = inputs | (states or {})
+        values = self._symbols_of(inputs, symbols)
+        arguments, results, tensors = self._call(entry, values, inputs, outputs, False)
         handle = ctypes.c_void_p()
         _check(lib.load().hackc_graph_capture(*arguments, ctypes.byref(handle)))
-        return Graph(self, handle, results, (tensors, self._workspace))
+        return Graph(self, handle, results, values, (tensors, self._workspace))
 
 
 class Graph:
     """A captured run; `outputs` are filled by each launch."""
 
-    def __init__(self, program, handle, outputs, kept):
+    def __init__(self, program, handle, outputs, symbols, kept):
         self.program, self._handle, self.outputs, self._kept = program, handle, outputs, kept
+        self._symbols = symbols
 
-    def launch(self):
+    def launch(self, symbols=None):
+        """Runs it on the current stream. `symbols` are new values, such as {"past": 12}; shapes must stay."""
+        if symbols:
+            self._symbols = self._symbols | symbols
+            _check(lib.load().hackc_graph_set_symbols(self._handle, *_symbols(self._symbols)))
         _check(lib.load().hackc_graph_launch(self._handle, self.program._stream()))
         return self.outputs
 

@@ -4,7 +4,9 @@
 #include <limits>
 #include <map>
 
+#include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
+#include "compiler/ir/simplify.h"
 #include "compiler/support/internal_error.h"
 
 namespace hackc::passes {
@@ -25,7 +27,7 @@ struct State {
 
 class Expander {
  public:
-  explicit Expander(TileFn tile) : tile_(std::move(tile)) {}
+  explicit Expander(TileFn tile) : tile_(std::move(tile)), ranges_(tile_.fn.symbols) {}
 
   TileFn Run() {
     tile_.fn.body = Visit(tile_.fn.body);
@@ -52,6 +54,7 @@ class Expander {
         } else {
           For copy = *loop;
           copy.extent = ReadResults(copy.extent);
+          ranges_.SetAxis(copy.axis, copy.extent);
           copy.body = Visit(copy.body);
           out.push_back(MakeStmt(std::move(copy)));
         }
@@ -97,6 +100,44 @@ class Expander {
                                         : MakeLoad(state->sum, DType::kF32, indices);
       return MakeSelect(Lt(FloatLit(0), total), MakeBinary(BinaryOp::kDiv, sum, total),
                         FloatLit(0));
+    });
+  }
+
+  // The largest value of `end` over the axes round it, or null where that is not known: past + s + 1 with s
+  // in seq becomes past + seq.
+  Expr LargestEnd(const Expr& end) const {
+    Expr largest = end;
+    for (const std::string& name : FreeVars(end)) {
+      Expr extent = ranges_.FindExtent(name);
+      if (extent == nullptr) return nullptr;
+      largest = Substitute(
+          largest, [&](const std::string& var) { return var == name ? extent - 1 : nullptr; });
+    }
+    largest = Simplify(largest, ranges_);
+    return FreeVars(largest).empty() && ProveLessEqual(end, largest, ranges_) ? largest : nullptr;
+  }
+
+  // Guards loads along `axis` of buffers that go on beyond `end`: a cache holds anything there, and a weight
+  // of 0 times NaN is NaN. All rows share one bound, which a matrix instruction needs.
+  Expr GuardValues(const Expr& value, const std::string& axis, const Expr& end) const {
+    Expr bound = LargestEnd(end);
+    HACKC_CHECK(bound != nullptr || tile_.schedule.instruction != MatrixInstruction::kMma)
+        << "no bound of " << axis << " that all rows share";
+    if (bound == nullptr) bound = end;
+    return Rewrite(value, [&](const Expr& node) -> Expr {
+      const auto* load = As<Load>(node);
+      if (load == nullptr) return nullptr;
+      for (const BufferDecl& buffer : tile_.fn.buffers) {
+        if (buffer.name != load->buffer) continue;
+        for (size_t i = 0; i < load->indices.size(); ++i) {
+          const auto* var = As<Var>(load->indices[i]);
+          bool along = var != nullptr && var->name == axis;
+          if (along && ProveLessEqual(buffer.shape[i], bound, ranges_)) return nullptr;
+        }
+        return MakeLoad(load->buffer, load->dtype, load->indices,
+                        And(load->guard, Lt(Axis(axis), bound)));
+      }
+      return nullptr;
     });
   }
 
@@ -236,8 +277,8 @@ class Expander {
                         "_rescale")) {
       body.push_back(stmt);
     }
-    Expr value = bind(inline_lets(update->operands[1]), value_axis);
-    // Weights beyond the end of a row are exactly 0, and values beyond the end of their buffer read as 0.
+    Expr value = bind(GuardValues(inline_lets(update->operands[1]), j, end), value_axis);
+    // Weights beyond the end of a row are exactly 0, and values beyond every row's end read as 0.
     Expr weighted =
         MakeCast(DType::kF32, MakeLoad(weights, weight_dtype, {Axis(value_axis)})) * value;
     Block value_body =
@@ -287,6 +328,7 @@ class Expander {
   }
 
   TileFn tile_;
+  RangeMap ranges_;
   std::map<std::string, State> states_;
 };
 

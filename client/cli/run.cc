@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+#include "client/cli/run.h"
+
+#include <chrono>
+#include <limits>
+#include <map>
+#include <random>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/progress.h"
+#include "client/cli/render.h"
+#include "client/model_file.h"
+#include "client/runtime/checkpoint.h"
+#include "client/runtime/generator.h"
+#include "compiler/support/status_macros.h"
+
+namespace hackc::client {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double MillisecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// The next power of two: prompts of like lengths share one compiled program.
+int64_t RoundUp(int64_t count) {
+  int64_t result = 16;
+  while (result < count) result *= 2;
+  return result;
+}
+
+absl::StatusOr<std::string> ArchOf(const CudaDriver& driver, int ordinal) {
+  CUdevice device = 0;
+  int major = 0, minor = 0;
+  HACKC_RETURN_IF_ERROR(driver.Check(driver.DeviceGet(&device, ordinal),
+                                     absl::StrCat("cuDeviceGet of device ", ordinal)));
+  HACKC_RETURN_IF_ERROR(driver.Check(
+      driver.DeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device),
+      "cuDeviceGetAttribute"));
+  HACKC_RETURN_IF_ERROR(driver.Check(
+      driver.DeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device),
+      "cuDeviceGetAttribute"));
+  return absl::StrCat("sm_", major, minor, major >= 9 ? "a" : "");
+}
+
+}  // namespace
+
+void RunCommand::AddTo(CLI::App& app, std::function<void()> chosen) {
+  CLI::App* command = app.add_subcommand("run", "Continues a prompt with a model on this GPU");
+  command->add_option("MODEL_DIR", directory_, "A Hugging Face folder: config.json and safetensors")
+      ->required();
+  command->add_option("--ids", ids_, "The prompt's token ids, such as 1,2,3")
+      ->required()
+      ->delimiter(',')
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--tokens", tokens_, "Tokens to generate")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->capture_default_str();
+  command->add_option("--temperature", temperature_, "0 takes the likeliest token each time")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  command->add_option("--seed", seed_, "Seed of the draws with --temperature")
+      ->capture_default_str();
+  command->add_option("--dtype", dtype_, "Storage of weights and activations (else the config's)")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}));
+  command->add_option("--device", device_, "CUDA device")->capture_default_str();
+  command->add_option("--program", program_,
+                      "A folder written by submit --out; nothing is compiled");
+  connection_.AddTo(*command, /*with_local=*/true);
+  command->callback(std::move(chosen));
+}
+
+absl::StatusOr<ProgramFiles> RunCommand::Compile(const CudaDriver& driver, std::ostream& err,
+                                                 const CliEnvironment& environment) const {
+  if (!program_.empty()) return ReadProgramFolder(program_);
+  RequestOptions options;
+  options.model_path = directory_;
+  options.dtype = dtype_;
+  options.batch = "1";
+  const int64_t prompt = static_cast<int64_t>(ids_.size());
+  options.seq = absl::StrCat("1..", RoundUp(prompt));
+  options.past = absl::StrCat("0..", RoundUp(prompt + tokens_));
+  HACKC_ASSIGN_OR_RETURN(options.arch, ArchOf(driver, device_));
+  v1::CompileRequest request;
+  HACKC_ASSIGN_OR_RETURN(*request.mutable_model(), options.Model());
+  *request.mutable_target() = options.Target();
+  request.set_with_cubins(true);
+  HACKC_ASSIGN_OR_RETURN(std::unique_ptr<CompilerApi> compiler, connection_.Open());
+  CompileResult result;
+  {
+    ProgressPrinter progress(err, environment.err_is_terminal);
+    HACKC_RETURN_IF_ERROR(compiler->Compile(request, [&](const v1::CompileEvent& event) {
+      progress.Show(event);
+      result.Add(event);
+    }));
+  }
+  result.Finish();
+  std::map<std::string, const std::string*> cubins;
+  for (const v1::KernelReady& ready : result.kernels) {
+    cubins[ready.kernel().digest()] = &ready.cubin();
+  }
+  ProgramFiles files;
+  files.program = result.program.program();
+  for (const v1::Kernel& kernel : files.program.kernels()) {
+    auto cubin = cubins.find(kernel.digest());
+    if (cubin == cubins.end()) {
+      return absl::InternalError(absl::StrCat("the answer has no cubin of kernel ", kernel.name()));
+    }
+    files.cubins.push_back(*cubin->second);
+  }
+  return files;
+}
+
+absl::Status RunCommand::Generate(Runtime& runtime, std::ostream& out) const {
+  HACKC_ASSIGN_OR_RETURN(std::unique_ptr<Generator> generator, Generator::Create(runtime));
+  std::mt19937_64 random(seed_);
+  auto start = Clock::now();
+  HACKC_ASSIGN_OR_RETURN(std::vector<float> logits, generator->Feed(ids_));
+  const double prefill = MillisecondsSince(start);
+  std::vector<int64_t> tokens;
+  start = Clock::now();
+  while (true) {
+    HACKC_ASSIGN_OR_RETURN(tokens.emplace_back(), PickToken(logits, temperature_, &random));
+    if (static_cast<int64_t>(tokens.size()) == tokens_) break;
+    HACKC_ASSIGN_OR_RETURN(logits, generator->Feed({tokens.back()}));
+  }
+  const double decode = MillisecondsSince(start);
+  const size_t steps = tokens.size() - 1;
+  out << absl::StrJoin(tokens, ",") << "\n";
+  out << absl::StreamFormat("prefill %d tokens in %.2f ms", ids_.size(), prefill);
+  if (steps > 0) {
+    out << absl::StreamFormat("; decode %d tokens in %.2f ms, %.2f ms each, %.1f tokens/s", steps,
+                              decode, decode / steps, 1000 * steps / decode);
+  }
+  out << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status RunCommand::Run(std::ostream& out, std::ostream& err,
+                             const CliEnvironment& environment) {
+  // What is missing is said before anything is compiled.
+  HACKC_ASSIGN_OR_RETURN(const CudaDriver* driver, LoadCudaDriver());
+  HACKC_ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(directory_));
+  HACKC_ASSIGN_OR_RETURN(ProgramFiles files, Compile(*driver, err, environment));
+  HACKC_ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime,
+                         Runtime::Load(*driver, std::move(files), device_));
+  auto start = Clock::now();
+  int64_t total = 0;
+  HACKC_ASSIGN_OR_RETURN(
+      std::vector<std::string> unused, checkpoint.BindTo(*runtime, [&](int64_t done, int64_t all) {
+        total = all;
+        if (!environment.err_is_terminal) return;
+        err << absl::StreamFormat("\rweights %3d%%", 100 * done / all) << std::flush;
+      }));
+  if (environment.err_is_terminal) err << "\r";
+  HACKC_RETURN_IF_ERROR(runtime->Prepare(nullptr));
+  const double seconds = MillisecondsSince(start) / 1000;
+  err << absl::StreamFormat("weights: %.2f GB in %.1f s, %.2f GB/s\n", total / 1e9, seconds,
+                            total / 1e9 / seconds);
+  if (!unused.empty()) {
+    err << unused.size() << " tensors of the folder are not used: " << absl::StrJoin(unused, ", ")
+        << "\n";
+  }
+  return Generate(*runtime, out);
+}
+
+}  // namespace hackc::client
