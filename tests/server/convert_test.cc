@@ -83,7 +83,8 @@ program::Program FullProgram() {
                                   .inputs = {1},
                                   .outputs = {2},
                                   .steps = {launch, {.repeat_count = 2, .steps = {launch}}},
-                                  .workspace_bytes = CeilDiv()});
+                                  .workspace_bytes = CeilDiv(),
+                                  .symbols = {{"seq", 1, 16}}});
   return program;
 }
 
@@ -135,6 +136,7 @@ TEST(Convert, ProgramValuesArriveInTheirFields) {
   EXPECT_EQ(repeat.repeat().count(), 2u);
   EXPECT_EQ(repeat.repeat().steps(0).launch().args(0).offset().value(), 512);
   EXPECT_EQ(program.entry_points(0).workspace_bytes().op(), v1::DimExpr::CEIL_DIV);
+  EXPECT_EQ(program.entry_points(0).symbols(0).max(), 16);
 }
 
 TEST(Convert, ZeroFormulasStayAbsent) {
