@@ -171,6 +171,11 @@ class TileVerifier : public StmtVerifier {
         alloc.alignment < SizeOf(alloc.dtype)) {
       Error("layout", Cat("padding ", alloc.padding, ", alignment ", alloc.alignment));
     }
+    const bool ring = alloc.space == MemorySpace::kShared && !alloc.extents.empty() &&
+                      alloc.extents[0] == alloc.slots;
+    if (alloc.slots < 1 || (alloc.slots > 1 && !ring)) {
+      Error("layout", Cat(alloc.slots, " slots, which the first dimension does not count"));
+    }
     CheckLayout(alloc.layout, alloc.extents);
   }
 

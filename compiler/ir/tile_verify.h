@@ -13,7 +13,8 @@
 //   T4 grid      grid loops stand in grid loops only
 //   T5 layout    a local array or state has no layout or one digit list for each dimension, of its
 //                extent, with different thread bits; shared arrays have none; padding >= 0,
-//                alignment a power of two that holds an element
+//                alignment a power of two that holds an element;
+//                the slots of a ring are counted by the first dimension of a shared array
 //   T6 combine   names a state (of that monoid) or a local array, and sums over bits of the block's
 //                threads
 //   T7 engine    an asynchronous store moves a plain load of a `read` buffer into shared memory

@@ -285,6 +285,13 @@ TEST(TileVerify, Layout) {
               ElementsAre(HasSubstr("alignment 24 [layout]")));
   EXPECT_THAT(Tile("acc %s: sum[8] layout [[register(4)]]"), ElementsAre(HasSubstr("[layout]")));
 }
+TEST(TileVerify, SlotsOfARing) {
+  EXPECT_THAT(Tile("alloc @t: f32 shared[3, 8] slots 3"), IsEmpty());
+  EXPECT_THAT(Tile("alloc @t: f32 shared[3, 8] slots 2"),
+              ElementsAre(HasSubstr("2 slots, which the first dimension does not count [layout]")));
+  EXPECT_THAT(Tile("alloc @t: f32 local[3] slots 3"), ElementsAre(HasSubstr("3 slots")));
+  EXPECT_THAT(Tile("alloc @t: f32 shared[3] slots 0"), ElementsAre(HasSubstr("0 slots")));
+}
 TEST(TileVerify, Combine) {
   EXPECT_THAT(Tile("combine {name = @y, monoid = sum, thread_mask = 3}"),
               ElementsAre(HasSubstr("neither a state nor a local array [combine]")));
