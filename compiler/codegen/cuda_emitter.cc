@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/codegen/cuda_expr.h"
 #include "compiler/ir/shared_layout.h"
+#include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
 
 namespace hackc::codegen {
@@ -25,9 +25,8 @@ class Emitter {
     SetBuiltinRanges();
     indent_ = 1;
     EmitBlock(kernel_.fn.body);
-    return absl::StrCat(exprs_.prelude().Text(), Comment(), "extern \"C\" __global__ void ",
-                        Attributes(), "\n", entry, "(", parameters, ") {\n", Opening(), body_,
-                        "}\n");
+    return Cat(exprs_.prelude().Text(), Comment(), "extern \"C\" __global__ void ", Attributes(),
+               "\n", entry, "(", parameters, ") {\n", Opening(), body_, "}\n");
   }
 
  private:
@@ -35,12 +34,11 @@ class Emitter {
   std::string Parameters() {
     std::string text;
     auto add = [&](std::string parameter) {
-      absl::StrAppend(&text, text.empty() ? "\n    " : ",\n    ", parameter);
+      text += Cat(text.empty() ? "\n    " : ",\n    ", parameter);
     };
     for (const ir::BufferDecl& buffer : kernel_.fn.buffers) {
-      add(absl::StrCat(buffer.access == ir::Access::kRead ? "const " : "",
-                       exprs_.Type(buffer.dtype), "* __restrict__ ",
-                       exprs_.names().Get(Names::Kind::kBuffer, buffer.name)));
+      add(Cat(buffer.access == ir::Access::kRead ? "const " : "", exprs_.Type(buffer.dtype),
+              "* __restrict__ ", exprs_.names().Get(Names::Kind::kBuffer, buffer.name)));
     }
     for (const ir::SymbolDecl& symbol : kernel_.fn.symbols) {
       add("int " + exprs_.names().Get(Names::Kind::kSymbol, symbol.name));
@@ -60,19 +58,18 @@ class Emitter {
   }
 
   std::string Comment() const {
-    std::string text = absl::StrCat(kernel_.fn.name, ": ", kernel_.fn.computes);
+    std::string text = Cat(kernel_.fn.name, ": ", kernel_.fn.computes);
     for (char& c : text) {
       if (c == '\\' || static_cast<unsigned char>(c) < ' ')
         c = ' ';  // would end or continue the comment
     }
-    return absl::StrCat("\n// ", text, "\n");
+    return Cat("\n// ", text, "\n");
   }
 
   std::string Attributes() const {
     std::string text =
-        absl::StrCat("__launch_bounds__(", kernel_.threads, ", ", kernel_.min_blocks_per_sm, ")");
-    if (kernel_.cluster > 1)
-      absl::StrAppend(&text, " __cluster_dims__(", kernel_.cluster, ", 1, 1)");
+        Cat("__launch_bounds__(", kernel_.threads, ", ", kernel_.min_blocks_per_sm, ")");
+    if (kernel_.cluster > 1) text += Cat(" __cluster_dims__(", kernel_.cluster, ", 1, 1)");
     return text;
   }
 
@@ -82,12 +79,12 @@ class Emitter {
     for (ir::BuiltinKind kind : exprs_.builtins()) {
       static constexpr const char* kSources[] = {"threadIdx.x", "blockIdx.x", "blockIdx.y",
                                                  "blockIdx.z"};
-      absl::StrAppend(&text, "  const int ", exprs_.Print(ir::MakeBuiltin(kind)), " = ",
-                      kSources[static_cast<size_t>(kind)], ";\n");
+      text += Cat("  const int ", exprs_.Print(ir::MakeBuiltin(kind)), " = ",
+                  kSources[static_cast<size_t>(kind)], ";\n");
     }
     if (!layout_.slots.empty()) {
-      absl::StrAppend(&text, "  extern __shared__ __align__(", layout_.alignment,
-                      ") unsigned char hackc_shared[];  // ", layout_.total_bytes, " bytes\n");
+      text += Cat("  extern __shared__ __align__(", layout_.alignment,
+                  ") unsigned char hackc_shared[];  // ", layout_.total_bytes, " bytes\n");
     }
     return text;
   }
@@ -96,7 +93,7 @@ class Emitter {
   template <typename... Parts>
   void Line(const Parts&... parts) {
     body_.append(static_cast<size_t>(indent_) * 2, ' ');
-    absl::StrAppend(&body_, parts..., "\n");
+    body_ += Cat(parts..., "\n");
   }
 
   void EmitBlock(const ir::Block& block) {
@@ -114,7 +111,7 @@ class Emitter {
 
   // "if (guard) ", or nothing.
   std::string Guard(const Expr& guard) {
-    return guard ? absl::StrCat("if (", exprs_.Print(guard), ") ") : std::string();
+    return guard ? Cat("if (", exprs_.Print(guard), ") ") : std::string();
   }
 
   void Emit(const ir::For& loop) {
@@ -167,30 +164,22 @@ class Emitter {
   }
 
   static const char* VectorType(int64_t bytes) {
-    switch (bytes) {
-      case 16:
-        return "uint4";
-      case 8:
-        return "uint2";
-      case 4:
-        return "unsigned";
-      case 2:
-        return "unsigned short";
-      case 1:
-        return "unsigned char";
-    }
-    HACKC_FAIL() << "no vector of " << bytes << " bytes";
-    return "";
+    HACKC_CHECK(bytes > 0 && bytes <= 16 && (bytes & (bytes - 1)) == 0)
+        << "no vector of " << bytes << " bytes";
+    return bytes == 16  ? "uint4"
+           : bytes == 8 ? "uint2"
+           : bytes == 4 ? "unsigned"
+           : bytes == 2 ? "unsigned short"
+                        : "unsigned char";
   }
 
   void Emit(const ir::VectorLoad& load) {
     const int bytes = load.width * ir::SizeOf(load.dtype);
     const std::string type = VectorType(bytes);
-    std::string value =
-        absl::StrCat("*(const ", type, "*)", exprs_.Address(load.source, load.indices));
+    std::string value = Cat("*(const ", type, "*)", exprs_.Address(load.source, load.indices));
     if (load.guard) {
       std::string zero = bytes > 4 ? type + "{}" : "0";
-      value = absl::StrCat("(", exprs_.Print(load.guard), ") ? ", value, " : ", zero);
+      value = Cat("(", exprs_.Print(load.guard), ") ? ", value, " : ", zero);
     }
     Line("*(", type, "*)", exprs_.Address(load.target, {load.target_index}), " = ", value, ";");
   }
@@ -205,7 +194,7 @@ class Emitter {
 
   void Emit(const ir::AsyncCopy& copy) {
     HACKC_CHECK(copy.bytes == 4 || copy.bytes == 8 || copy.bytes == 16) << copy.bytes << " bytes";
-    std::string guard = copy.guard ? absl::StrCat(", ", exprs_.Print(copy.guard)) : std::string();
+    std::string guard = copy.guard ? Cat(", ", exprs_.Print(copy.guard)) : std::string();
     Line(exprs_.prelude().Use("copy_async"), "<", copy.bytes, ">(",
          exprs_.Address(copy.target, copy.target_indices), ", ",
          exprs_.Address(copy.source, copy.source_indices), guard, ");");
@@ -217,8 +206,7 @@ class Emitter {
   }
 
   void Emit(const ir::LoadMatrix& load) {
-    std::string function =
-        absl::StrCat("load_matrix_x", load.count, load.transposed ? "_transposed" : "");
+    std::string function = Cat("load_matrix_x", load.count, load.transposed ? "_transposed" : "");
     Line(exprs_.prelude().Use(function), "(", exprs_.Address(load.target, {load.target_index}),
          ", ", exprs_.Address(load.source, load.indices), ");");
   }

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/ir/shared_layout.h"
+#include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
 
 namespace hackc::codegen {
@@ -23,54 +23,18 @@ constexpr int kTernary = 10;
 constexpr int kUnary = 90;
 constexpr int kPrimary = 100;
 
-struct Infix {
-  const char* text;
-  int precedence;
-};
-
-Infix InfixOf(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::kAdd:
-      return {"+", 70};
-    case BinaryOp::kSub:
-      return {"-", 70};
-    case BinaryOp::kMul:
-      return {"*", 80};
-    case BinaryOp::kDiv:
-    case BinaryOp::kFloorDiv:
-      return {"/", 80};
-    case BinaryOp::kMod:
-      return {"%", 80};
-    case BinaryOp::kLt:
-      return {"<", 50};
-    case BinaryOp::kLe:
-      return {"<=", 50};
-    case BinaryOp::kEq:
-      return {"==", 45};
-    case BinaryOp::kNe:
-      return {"!=", 45};
-    case BinaryOp::kAnd:
-      return {"&&", 30};
-    case BinaryOp::kOr:
-      return {"||", 25};
-    case BinaryOp::kBitAnd:
-      return {"&", 40};
-    case BinaryOp::kBitXor:
-      return {"^", 38};
-    case BinaryOp::kShl:
-      return {"<<", 60};
-    case BinaryOp::kShr:
-      return {">>", 60};
-    case BinaryOp::kMin:
-    case BinaryOp::kMax:
-    case BinaryOp::kPow:
-      break;
-  }
-  HACKC_FAIL() << "operator " << static_cast<int>(op) << " is a call";
-  return {};
-}
+// Of the infix operators, in the order of BinaryOp; 0 for those that are calls.
+constexpr int kPrecedence[] = {70, 70, 80, 80, 80, 80, 0,  0,  0, 50,
+                               50, 45, 45, 30, 25, 40, 38, 60, 60};
+constexpr int PrecedenceOf(BinaryOp op) { return kPrecedence[static_cast<size_t>(op)]; }
+static_assert(PrecedenceOf(BinaryOp::kMod) == 80 && PrecedenceOf(BinaryOp::kLe) == 50 &&
+              PrecedenceOf(BinaryOp::kOr) == 25 && PrecedenceOf(BinaryOp::kShr) == 60);
 
 bool IsStorageOnly(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; }
+
+// The prelude's function between float and a storage-only type.
+const char* FromFloat(DType to) { return to == DType::kBF16 ? "float_to_bf16" : "float_to_f16"; }
+const char* ToFloat(DType from) { return from == DType::kBF16 ? "bf16_to_float" : "f16_to_float"; }
 
 template <typename Float>
 std::string Shortest(Float value) {
@@ -107,24 +71,9 @@ void CudaExprs::DeclareAlloc(const ir::Alloc& alloc) {
 }
 
 std::string CudaExprs::Type(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return "double";
-    case DType::kF32:
-      return "float";
-    case DType::kBF16:
-      return prelude_.Use("bf16");
-    case DType::kF16:
-      return prelude_.Use("f16");
-    case DType::kI64:
-      return "long long";
-    case DType::kI32:
-      return "int";
-    case DType::kBool:
-      return "bool";
-  }
-  HACKC_FAIL() << "dtype " << static_cast<int>(dtype);
-  return {};
+  if (IsStorageOnly(dtype)) return prelude_.Use(ir::Name(dtype));
+  static constexpr const char* kNames[] = {"double", "float", "", "", "long long", "int", "bool"};
+  return kNames[static_cast<size_t>(dtype)];
 }
 
 const CudaExprs::BufferInfo& CudaExprs::Info(const std::string& buffer) const {
@@ -146,7 +95,7 @@ std::string CudaExprs::Element(const std::string& buffer, const std::vector<Expr
   for (size_t i = 0; i < indices.size(); ++i) {
     offset = offset + ir::MakeCast(dtype, indices[i]) * info.strides[i];
   }
-  return absl::StrCat(name, "[", Print(offset), "]");
+  return Cat(name, "[", Print(offset), "]");
 }
 
 std::string CudaExprs::Address(const std::string& buffer, const std::vector<Expr>& indices) {
@@ -156,7 +105,7 @@ std::string CudaExprs::Address(const std::string& buffer, const std::vector<Expr
 std::string CudaExprs::PrintAbove(const Expr& e, int precedence) {
   int own = kPrimary;
   std::string text = PrintNode(e, own);
-  return own < precedence ? absl::StrCat("(", text, ")") : text;
+  return own < precedence ? Cat("(", text, ")") : text;
 }
 
 std::string CudaExprs::PrintNode(const Expr& e, int& precedence) {
@@ -167,7 +116,7 @@ std::string CudaExprs::PrintNode(const Expr& e, int& precedence) {
     bool fits = n->value > std::numeric_limits<int32_t>::min() &&
                 n->value <= std::numeric_limits<int32_t>::max();
     HACKC_CHECK(fits || n->dtype == DType::kI64) << n->value << " is no int";
-    return absl::StrCat(n->value, n->dtype == DType::kI64 ? "LL" : "");
+    return Cat(n->value, n->dtype == DType::kI64 ? "LL" : "");
   }
   if (const auto* n = As<ir::FloatLiteral>(e)) {
     if (std::signbit(n->value)) precedence = kUnary;
@@ -186,16 +135,15 @@ std::string CudaExprs::PrintNode(const Expr& e, int& precedence) {
   if (const auto* n = As<ir::Shuffle>(e)) return PrintShuffle(*n, e->dtype);
   if (const auto* n = As<ir::Select>(e)) {
     precedence = kTernary;
-    return absl::StrCat(PrintAbove(n->condition, kTernary + 1), " ? ",
-                        PrintAbove(n->a, kTernary + 1), " : ", PrintAbove(n->b, kTernary + 1));
+    return Cat(PrintAbove(n->condition, kTernary + 1), " ? ", PrintAbove(n->a, kTernary + 1), " : ",
+               PrintAbove(n->b, kTernary + 1));
   }
   if (const auto* n = As<ir::Load>(e)) {
     HACKC_CHECK(Info(n->buffer).dtype == n->dtype) << ir::Print(e);
     std::string element = Element(n->buffer, n->indices);
     if (!n->guard) return element;
     precedence = kTernary;
-    return absl::StrCat(PrintAbove(n->guard, kTernary + 1), " ? ", element, " : ", Type(n->dtype),
-                        "(0)");
+    return Cat(PrintAbove(n->guard, kTernary + 1), " ? ", element, " : ", Type(n->dtype), "(0)");
   }
   HACKC_FAIL() << "no text for " << ir::Print(e);
   return {};
@@ -204,14 +152,13 @@ std::string CudaExprs::PrintNode(const Expr& e, int& precedence) {
 std::string CudaExprs::PrintFloat(double value, DType dtype) {
   if (IsStorageOnly(dtype)) {
     if (value == 0 && !std::signbit(value)) return Type(dtype) + "(0)";
-    return absl::StrCat(prelude_.Use(dtype == DType::kBF16 ? "float_to_bf16" : "float_to_f16"), "(",
-                        PrintFloat(value, DType::kF32), ")");
+    return Cat(prelude_.Use(FromFloat(dtype)), "(", PrintFloat(value, DType::kF32), ")");
   }
   const char* suffix = dtype == DType::kF64 ? "_F64" : "_F32";
-  if (std::isnan(value)) return prelude_.Use(absl::StrCat("NAN", suffix));
+  if (std::isnan(value)) return prelude_.Use(Cat("NAN", suffix));
   float rounded = static_cast<float>(value);
   if (std::isinf(dtype == DType::kF64 ? value : rounded)) {
-    return absl::StrCat(value < 0 ? "-" : "", prelude_.Use(absl::StrCat("INFINITY", suffix)));
+    return Cat(value < 0 ? "-" : "", prelude_.Use(Cat("INFINITY", suffix)));
   }
   return dtype == DType::kF64 ? Shortest(value) : Shortest(rounded) + "f";
 }
@@ -221,41 +168,14 @@ std::string CudaExprs::PrintUnary(const ir::Unary& n, DType dtype, int& preceden
       << "arithmetic on " << ir::Name(dtype) << ": " << ir::Print(n.a);
   if (n.op == UnaryOp::kNeg || n.op == UnaryOp::kNot) {
     precedence = kUnary;
-    return absl::StrCat(n.op == UnaryOp::kNeg ? "-" : "!", PrintAbove(n.a, kUnary + 1));
+    return Cat(n.op == UnaryOp::kNeg ? "-" : "!", PrintAbove(n.a, kUnary + 1));
   }
-  std::string argument = absl::StrCat("(", Print(n.a), ")");
+  std::string argument = Cat("(", Print(n.a), ")");
   if (n.op == UnaryOp::kAbs)
     return (ir::IsFloat(dtype) ? dtype == DType::kF32 ? "fabsf" : "fabs" : "abs") + argument;
   HACKC_CHECK(ir::IsFloat(dtype)) << "a function of " << ir::Name(dtype) << ": " << ir::Print(n.a);
-  auto name = [&]() -> const char* {
-    switch (n.op) {
-      case UnaryOp::kExp:
-        return "exp";
-      case UnaryOp::kExp2:
-        return "exp2";
-      case UnaryOp::kLog:
-        return "log";
-      case UnaryOp::kSqrt:
-        return "sqrt";
-      case UnaryOp::kRsqrt:
-        return "rsqrt";
-      case UnaryOp::kTanh:
-        return "tanh";
-      case UnaryOp::kErf:
-        return "erf";
-      case UnaryOp::kSin:
-        return "sin";
-      case UnaryOp::kCos:
-        return "cos";
-      case UnaryOp::kNeg:
-      case UnaryOp::kAbs:
-      case UnaryOp::kNot:
-        break;
-    }
-    HACKC_FAIL() << "operator " << static_cast<int>(n.op) << " is no function";
-    return "";
-  };
-  return absl::StrCat(name(), dtype == DType::kF32 ? "f" : "", argument);
+  // CUDA's functions have the names of the IR's.
+  return Cat(ir::Name(n.op), dtype == DType::kF32 ? "f" : "", argument);
 }
 
 std::string CudaExprs::PrintBinary(const ir::Binary& n, int& precedence) {
@@ -263,7 +183,7 @@ std::string CudaExprs::PrintBinary(const ir::Binary& n, int& precedence) {
   HACKC_CHECK(!IsStorageOnly(dtype))
       << "arithmetic on " << ir::Name(dtype) << ": " << ir::Print(n.a);
   auto call = [&](std::string_view function) {
-    return absl::StrCat(std::string(function), "(", Print(n.a), ", ", Print(n.b), ")");
+    return Cat(function, "(", Print(n.a), ", ", Print(n.b), ")");
   };
   const bool single = dtype == DType::kF32;
   if (n.op == BinaryOp::kMin) return call(!ir::IsFloat(dtype) ? "min" : single ? "fminf" : "fmin");
@@ -273,48 +193,44 @@ std::string CudaExprs::PrintBinary(const ir::Binary& n, int& precedence) {
     bool plain = ir::ProveNonNegative(n.a, ranges_) && ir::Bounds(n.b, ranges_).min > 0;
     if (!plain) return call(prelude_.Use(n.op == BinaryOp::kMod ? "floor_mod" : "floor_div"));
   }
-  Infix infix = InfixOf(n.op);
-  precedence = infix.precedence;
+  precedence = PrecedenceOf(n.op);
+  HACKC_CHECK(precedence > 0) << "operator " << ir::Name(n.op) << " is a call";
+  const std::string infix(n.op == BinaryOp::kFloorDiv ? "/" : ir::Name(n.op));
   // Sums of integers may be taken in any order, and read better flat.
   bool flat = n.op == BinaryOp::kAdd && !ir::IsFloat(dtype);
-  return absl::StrCat(PrintAbove(n.a, precedence), " ", infix.text, " ",
-                      PrintAbove(n.b, precedence + (flat ? 0 : 1)));
+  return Cat(PrintAbove(n.a, precedence), " ", infix, " ",
+             PrintAbove(n.b, precedence + (flat ? 0 : 1)));
 }
 
 std::string CudaExprs::PrintCast(const ir::Cast& n, int& precedence) {
   DType from = n.a->dtype;
   if (IsStorageOnly(from) && n.dtype != from) {
-    const char* function = from == DType::kBF16 ? "bf16_to_float" : "f16_to_float";
-    std::string wide = absl::StrCat(prelude_.Use(function), "(", Print(n.a), ")");
+    std::string wide = Cat(prelude_.Use(ToFloat(from)), "(", Print(n.a), ")");
     if (n.dtype == DType::kF32) return wide;
-    if (IsStorageOnly(n.dtype)) {
-      return absl::StrCat(prelude_.Use(n.dtype == DType::kBF16 ? "float_to_bf16" : "float_to_f16"),
-                          "(", wide, ")");
-    }
+    if (IsStorageOnly(n.dtype)) return Cat(prelude_.Use(FromFloat(n.dtype)), "(", wide, ")");
     precedence = kUnary;
-    return absl::StrCat("(", Type(n.dtype), ")", wide);
+    return Cat("(", Type(n.dtype), ")", wide);
   }
   if (IsStorageOnly(n.dtype)) {
-    const char* function = n.dtype == DType::kBF16 ? "float_to_bf16" : "float_to_f16";
     std::string argument = from == DType::kF32 ? Print(n.a) : "(float)" + PrintAbove(n.a, kUnary);
-    return absl::StrCat(prelude_.Use(function), "(", argument, ")");
+    return Cat(prelude_.Use(FromFloat(n.dtype)), "(", argument, ")");
   }
   if (n.dtype == DType::kBool) {
-    precedence = InfixOf(BinaryOp::kNe).precedence;
-    return absl::StrCat(PrintAbove(n.a, precedence + 1), " != 0");
+    precedence = PrecedenceOf(BinaryOp::kNe);
+    return Cat(PrintAbove(n.a, precedence + 1), " != 0");
   }
   precedence = kUnary;
-  return absl::StrCat("(", Type(n.dtype), ")", PrintAbove(n.a, kUnary));
+  return Cat("(", Type(n.dtype), ")", PrintAbove(n.a, kUnary));
 }
 
 std::string CudaExprs::PrintShuffle(const ir::Shuffle& n, DType dtype) {
   static constexpr const char* kNames[] = {"__shfl_xor_sync", "__shfl_sync", "__shfl_down_sync"};
-  std::string call = absl::StrCat(kNames[static_cast<size_t>(n.kind)], "(0xffffffffu, ");
-  std::string lane = absl::StrCat(", ", Print(n.lane), ")");
+  std::string call = Cat(kNames[static_cast<size_t>(n.kind)], "(0xffffffffu, ");
+  std::string lane = Cat(", ", Print(n.lane), ")");
   if (IsStorageOnly(dtype) || dtype == DType::kBool) {
-    return absl::StrCat(Type(dtype), "(", call, "(int)", PrintAbove(n.value, kUnary), lane, ")");
+    return Cat(Type(dtype), "(", call, "(int)", PrintAbove(n.value, kUnary), lane, ")");
   }
-  return absl::StrCat(call, Print(n.value), lane);
+  return Cat(call, Print(n.value), lane);
 }
 
 }  // namespace hackc::codegen

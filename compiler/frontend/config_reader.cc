@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/frontend/config_reader.h"
 
-#include <cmath>
-
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "compiler/frontend/json_text.h"
+#include "compiler/support/cat.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::frontend {
 namespace {
 
 std::string IntegerRange(int64_t min, int64_t max) {
-  return absl::StrCat("expected an integer from ", min, " to ", max);
+  return Cat("expected an integer from ", min, " to ", max);
 }
 
 std::string NumberRange(double above, double max) {
-  return absl::StrCat("expected a number above ", above, " and at most ", max);
+  return Cat("expected a number above ", above, " and at most ", max);
 }
 
 }  // namespace
@@ -41,15 +39,15 @@ absl::StatusOr<std::optional<int64_t>> ConfigReader::Integer(const std::string& 
       value->is_number_integer() &&
       (!value->is_number_unsigned() || value->get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX));
   if (!fits || value->get<int64_t>() < min || value->get<int64_t>() > max) {
-    return Error(key, absl::StrCat(IntegerRange(min, max), ", got ", ShortText(*value)));
+    return Error(key, IntegerRange(min, max), ", got ", ShortText(*value));
   }
   return std::optional<int64_t>(value->get<int64_t>());
 }
 
 absl::StatusOr<int64_t> ConfigReader::RequiredInteger(const std::string& key, int64_t min,
                                                       int64_t max) {
-  HACKC_ASSIGN_OR_RETURN(const std::optional<int64_t> value, Integer(key, min, max));
-  if (!value) return Error(key, absl::StrCat("missing; ", IntegerRange(min, max)));
+  HACKC_ASSIGN_OR_RETURN(const auto value, Integer(key, min, max));
+  if (!value) return Error(key, "missing; ", IntegerRange(min, max));
   return *value;
 }
 
@@ -58,15 +56,15 @@ absl::StatusOr<std::optional<double>> ConfigReader::Number(const std::string& ke
   const nlohmann::json* value = Find(key);
   if (value == nullptr) return std::optional<double>();
   if (!value->is_number() || !(value->get<double>() > above) || !(value->get<double>() <= max)) {
-    return Error(key, absl::StrCat(NumberRange(above, max), ", got ", ShortText(*value)));
+    return Error(key, NumberRange(above, max), ", got ", ShortText(*value));
   }
   return std::optional<double>(value->get<double>());
 }
 
 absl::StatusOr<double> ConfigReader::RequiredNumber(const std::string& key, double above,
                                                     double max) {
-  HACKC_ASSIGN_OR_RETURN(const std::optional<double> value, Number(key, above, max));
-  if (!value) return Error(key, absl::StrCat("missing; ", NumberRange(above, max)));
+  HACKC_ASSIGN_OR_RETURN(const auto value, Number(key, above, max));
+  if (!value) return Error(key, "missing; ", NumberRange(above, max));
   return *value;
 }
 
@@ -74,7 +72,7 @@ absl::StatusOr<bool> ConfigReader::Bool(const std::string& key, bool fallback) {
   const nlohmann::json* value = Find(key);
   if (value == nullptr) return fallback;
   if (!value->is_boolean()) {
-    return Error(key, absl::StrCat("expected true or false, got ", ShortText(*value)));
+    return Error(key, "expected true or false, got ", ShortText(*value));
   }
   return value->get<bool>();
 }
@@ -83,13 +81,9 @@ absl::StatusOr<std::optional<std::string>> ConfigReader::String(const std::strin
   const nlohmann::json* value = Find(key);
   if (value == nullptr) return std::optional<std::string>();
   if (!value->is_string()) {
-    return Error(key, absl::StrCat("expected a string, got ", ShortText(*value)));
+    return Error(key, "expected a string, got ", ShortText(*value));
   }
   return std::optional<std::string>(value->get<std::string>());
-}
-
-absl::Status ConfigReader::Error(const std::string& key, const std::string& message) const {
-  return absl::InvalidArgumentError(absl::StrCat(Path(key), ": ", message));
 }
 
 std::vector<std::string> ConfigReader::UnreadKeys() const {
@@ -111,10 +105,9 @@ absl::StatusOr<std::optional<Spelling>> FindSpelling(const std::vector<Spelling>
       found = spelling;
       value = other;
     } else if (*value != *other) {
-      return spelling.reader->Error(
-          spelling.key,
-          absl::StrCat(ShortText(*other), " contradicts ", found->reader->Path(found->key), ": ",
-                       ShortText(*value), "; expected one of the two, or equal values"));
+      return spelling.reader->Error(spelling.key, ShortText(*other), " contradicts ",
+                                    found->reader->Path(found->key), ": ", ShortText(*value),
+                                    "; expected one of the two, or equal values");
     }
   }
   return found;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/support/cat.h"
 #include "nlohmann/json.hpp"
 
 namespace hackc::frontend {
@@ -40,7 +41,10 @@ class ConfigReader {
 
   std::string Path(const std::string& key) const { return path_ + "." + key; }
   // INVALID_ARGUMENT "path.key: message".
-  absl::Status Error(const std::string& key, const std::string& message) const;
+  template <typename... Parts>
+  absl::Status Error(const std::string& key, const Parts&... message) const {
+    return absl::InvalidArgumentError(Cat(Path(key), ": ", message...));
+  }
 
   // Keys with a value that nobody asked for, in alphabetical order.
   std::vector<std::string> UnreadKeys() const;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "compiler/frontend/layer_kinds.h"
-#include "compiler/frontend/segment_builder.h"
 
 namespace hackc::frontend {
 namespace {
@@ -46,10 +45,37 @@ class DecoderBuilder {
             {MakeSymbol("batch"), MakeSymbol("seq"), IntLit(heads), IntLit(decoder_.head_dim)}};
   }
 
-  SegmentBuilder AddSegment(const std::string& name) {
-    module_.segments.push_back({.name = name});
-    return SegmentBuilder(module_.segments.back(), names_);
+  // ---- parts of the segment added last; each returns the name of the value that it made ----
+  // `base`, or base_1, base_2, ... whichever is free in the module; it is taken then.
+  std::string Unique(const std::string& base) {
+    std::string name = base;
+    for (int i = 1; !names_.insert(name).second; ++i) name = base + "_" + std::to_string(i);
+    return name;
   }
+  std::string Source(const std::string& base, ir::SourceDecl::Kind kind, ir::ValueType type,
+                     std::string weight_name) {
+    auto& sources = module_.segments.back().sources;
+    sources.push_back({Unique(base), kind, std::move(type), std::move(weight_name), {}});
+    return sources.back().name;
+  }
+  std::string Weight(const std::string& base, std::vector<Expr> shape, std::string weight_name) {
+    return Source(base, ir::SourceDecl::Kind::kWeight, {decoder_.dtype, std::move(shape)},
+                  std::move(weight_name));
+  }
+  std::string Op(const std::string& base, ir::ValueType type, ir::GraphOpVariant op) {
+    auto& ops = module_.segments.back().ops;
+    ops.push_back({Unique(base), std::move(type), std::move(op)});
+    return ops.back().out;
+  }
+  // Publishes a value under a name outside.
+  std::string Publish(const std::string& value, const std::string& base) {
+    ir::GraphSegment& segment = module_.segments.back();
+    segment.yields.push_back(value);
+    segment.results.push_back(Unique(base));
+    return segment.results.back();
+  }
+
+  // ---- the model ----
 
   void AddSource(const std::string& name, ir::SourceDecl::Kind kind, ir::ValueType type,
                  std::string_view weight_name, std::vector<double> data) {
@@ -71,152 +97,133 @@ class DecoderBuilder {
   }
 
   void Embed() {
-    SegmentBuilder builder = AddSegment("embed");
-    const std::string embedded = builder.Op("embedding", Activations(decoder_.hidden_size),
-                                            ir::GraphEmbedding{"input_ids", "embedding_table"});
+    module_.segments.push_back({.name = "embed"});
+    const std::string embedded = Op("embedding", Activations(decoder_.hidden_size),
+                                    ir::GraphEmbedding{"input_ids", "embedding_table"});
     const ir::ValueType table{
         ir::DType::kF32, {MakeSymbol("batch"), MakeSymbol("seq"), IntLit(decoder_.head_dim / 2)}};
     ir::GraphRotaryTable rotary{.inverse_frequencies = "inverse_frequencies",
                                 .scale = decoder_.rope.scale,
                                 .dynamic_factor = decoder_.rope.dynamic_factor,
                                 .dynamic_length = decoder_.rope.dynamic_length};
-    const std::string cosine = builder.Op("cosine_table", table, rotary);
+    const std::string cosine = Op("cosine_table", table, rotary);
     rotary.sine = true;
-    const std::string sine = builder.Op("sine_table", table, rotary);
-    hidden_ = builder.Publish(embedded, "embedded");
-    cosine_ = builder.Publish(cosine, "cosine");
-    sine_ = builder.Publish(sine, "sine");
+    const std::string sine = Op("sine_table", table, rotary);
+    hidden_ = Publish(embedded, "embedded");
+    cosine_ = Publish(cosine, "cosine");
+    sine_ = Publish(sine, "sine");
   }
 
   void Layers(const LayerGroup& group) {
     const std::string name =
         group.first_layer == 0 ? "layers" : "layers_from_" + std::to_string(group.first_layer);
-    SegmentBuilder builder = AddSegment(name);
+    module_.segments.push_back({.name = name});
     ir::GraphSegment& segment = module_.segments.back();
     segment.count = group.count;
     segment.first_layer = group.first_layer;
     segment.layer_step = group.period;
-    std::string x = builder.Unique("x");
+    std::string x = Unique("x");
     segment.carries = {{x, hidden_}};
     for (int i = 0; i < group.period; ++i) {
       layer_ = i == 0 ? "{layer}" : "{layer+" + std::to_string(i) + "}";
-      x = Attention(builder, x, decoder_.layers[group.first_layer + i]);
-      x = Mlp(builder, x);
+      x = Attention(x, decoder_.layers[group.first_layer + i]);
+      x = Mlp(x);
     }
-    hidden_ = builder.Publish(x, "hidden");
+    hidden_ = Publish(x, "hidden");
   }
 
   void Head() {
-    SegmentBuilder builder = AddSegment("head");
+    module_.segments.push_back({.name = "head"});
     const std::string normed =
-        Norm(builder, "final_norm", hidden_, Activations(decoder_.hidden_size),
-             decoder_.hidden_size, facts_.names.final_norm);
+        Norm("final_norm", hidden_, Activations(decoder_.hidden_size), facts_.names.final_norm);
     const std::string table =
         decoder_.tied_head
             ? "embedding_table"
-            : builder.Weight(
-                  "head_weight",
-                  {decoder_.dtype, {IntLit(decoder_.vocab_size), IntLit(decoder_.hidden_size)}},
-                  std::string(facts_.names.head) + ".weight");
+            : Weight("head_weight", {IntLit(decoder_.vocab_size), IntLit(decoder_.hidden_size)},
+                     std::string(facts_.names.head) + ".weight");
     // Rounding the sums to the storage dtype would only lose digits: they leave as they are.
     ir::ValueType type = Activations(decoder_.vocab_size);
     type.dtype = ir::DType::kF32;
-    const std::string scores = builder.Op("scores", type, ir::GraphLinear{normed, table, ""});
-    module_.outputs = {builder.Publish(scores, "logits")};
+    const std::string scores = Op("scores", type, ir::GraphLinear{normed, table, ""});
+    module_.outputs = {Publish(scores, "logits")};
   }
 
-  std::string Attention(SegmentBuilder& builder, const std::string& x, const LayerKind& kind) {
+  std::string Attention(const std::string& x, const LayerKind& kind) {
     const WeightNames& names = facts_.names;
     const int64_t query_features = decoder_.heads * decoder_.head_dim;
-    const std::string normed = Norm(builder, "attention_norm", x, Activations(decoder_.hidden_size),
-                                    decoder_.hidden_size, names.attention_norm);
-    std::string query = Project(builder, "query", normed, decoder_.heads, names.query);
-    std::string key = Project(builder, "key", normed, decoder_.key_value_heads, names.key);
-    std::string value = Project(builder, "value", normed, decoder_.key_value_heads, names.value);
+    const std::string normed =
+        Norm("attention_norm", x, Activations(decoder_.hidden_size), names.attention_norm);
+    std::string query = Project("query", normed, decoder_.heads, names.query);
+    std::string key = Project("key", normed, decoder_.key_value_heads, names.key);
+    std::string value = Project("value", normed, decoder_.key_value_heads, names.value);
     if (facts_.query_key_norm) {
-      query = Norm(builder, "query_norm", query, Heads(decoder_.heads), decoder_.head_dim,
-                   names.query_norm);
-      key = Norm(builder, "key_norm", key, Heads(decoder_.key_value_heads), decoder_.head_dim,
-                 names.key_norm);
+      query = Norm("query_norm", query, Heads(decoder_.heads), names.query_norm);
+      key = Norm("key_norm", key, Heads(decoder_.key_value_heads), names.key_norm);
     }
-    query =
-        builder.Op("rotated_query", Heads(decoder_.heads), ir::GraphRope{query, cosine_, sine_});
-    key = builder.Op("rotated_key", Heads(decoder_.key_value_heads),
-                     ir::GraphRope{key, cosine_, sine_});
+    query = Op("rotated_query", Heads(decoder_.heads), ir::GraphRope{query, cosine_, sine_});
+    key = Op("rotated_key", Heads(decoder_.key_value_heads), ir::GraphRope{key, cosine_, sine_});
     if (HasCache()) {
-      key = Cache(builder, "key", key);
-      value = Cache(builder, "value", value);
+      key = Cache("key", key);
+      value = Cache("value", value);
     }
     const double scale = 1 / std::sqrt(static_cast<double>(decoder_.head_dim));
-    const std::string attended =
-        builder.Op("attended", Heads(decoder_.heads),
-                   ir::GraphAttention{query, key, value, scale, kind.window});
+    const std::string attended = Op("attended", Heads(decoder_.heads),
+                                    ir::GraphAttention{query, key, value, scale, kind.window});
     const std::string merged =
-        builder.Op("merged_heads", Activations(query_features), ir::GraphMergeHeads{attended});
-    const std::string output = Linear(builder, "attention_output", merged, query_features,
+        Op("merged_heads", Activations(query_features), ir::GraphMergeHeads{attended});
+    const std::string output = Linear("attention_output", merged, query_features,
                                       decoder_.hidden_size, names.output, decoder_.output_bias);
-    return builder.Op("attention_residual", Activations(decoder_.hidden_size),
-                      ir::GraphAdd{x, output});
+    return Op("attention_residual", Activations(decoder_.hidden_size), ir::GraphAdd{x, output});
   }
 
-  std::string Mlp(SegmentBuilder& builder, const std::string& x) {
+  std::string Mlp(const std::string& x) {
     const WeightNames& names = facts_.names;
     const int64_t hidden = decoder_.hidden_size, inner = decoder_.intermediate_size;
-    const std::string normed =
-        Norm(builder, "mlp_norm", x, Activations(hidden), hidden, names.mlp_norm);
-    const std::string gate =
-        Linear(builder, "gate", normed, hidden, inner, names.gate, decoder_.mlp_bias);
-    const std::string up =
-        Linear(builder, "up", normed, hidden, inner, names.up, decoder_.mlp_bias);
-    const std::string active = builder.Op("activated_gate", Activations(inner),
-                                          ir::GraphActivation{gate, decoder_.activation});
-    const std::string gated =
-        builder.Op("gated", Activations(inner), ir::GraphMultiply{active, up});
-    const std::string down =
-        Linear(builder, "down", gated, inner, hidden, names.down, decoder_.mlp_bias);
-    return builder.Op("mlp_residual", Activations(hidden), ir::GraphAdd{x, down});
+    const std::string normed = Norm("mlp_norm", x, Activations(hidden), names.mlp_norm);
+    const std::string gate = Linear("gate", normed, hidden, inner, names.gate, decoder_.mlp_bias);
+    const std::string up = Linear("up", normed, hidden, inner, names.up, decoder_.mlp_bias);
+    const std::string active =
+        Op("activated_gate", Activations(inner), ir::GraphActivation{gate, decoder_.activation});
+    const std::string gated = Op("gated", Activations(inner), ir::GraphMultiply{active, up});
+    const std::string down = Linear("down", gated, inner, hidden, names.down, decoder_.mlp_bias);
+    return Op("mlp_residual", Activations(hidden), ir::GraphAdd{x, down});
   }
 
   // A linear layer whose features are then seen as heads.
-  std::string Project(SegmentBuilder& builder, const std::string& name, const std::string& x,
-                      int64_t heads, std::string_view weight) {
-    const std::string flat = Linear(builder, name, x, decoder_.hidden_size,
-                                    heads * decoder_.head_dim, weight, decoder_.qkv_bias);
-    return builder.Op(name + "_heads", Heads(heads),
-                      ir::GraphSplitHeads{flat, 0, heads, decoder_.head_dim});
+  std::string Project(const std::string& name, const std::string& x, int64_t heads,
+                      std::string_view weight) {
+    const std::string flat =
+        Linear(name, x, decoder_.hidden_size, heads * decoder_.head_dim, weight, decoder_.qkv_bias);
+    return Op(name + "_heads", Heads(heads),
+              ir::GraphSplitHeads{flat, 0, heads, decoder_.head_dim});
   }
 
-  std::string Linear(SegmentBuilder& builder, const std::string& name, const std::string& x,
-                     int64_t in, int64_t out, std::string_view weight_name, bool has_bias) {
+  std::string Linear(const std::string& name, const std::string& x, int64_t in, int64_t out,
+                     std::string_view weight_name, bool has_bias) {
     const std::string weight =
-        builder.Weight(name + "_weight", {decoder_.dtype, {IntLit(out), IntLit(in)}},
-                       Layered(weight_name, ".weight"));
-    const std::string bias = has_bias
-                                 ? builder.Weight(name + "_bias", {decoder_.dtype, {IntLit(out)}},
-                                                  Layered(weight_name, ".bias"))
-                                 : "";
-    return builder.Op(name, Activations(out), ir::GraphLinear{x, weight, bias});
+        Weight(name + "_weight", {IntLit(out), IntLit(in)}, Layered(weight_name, ".weight"));
+    const std::string bias =
+        has_bias ? Weight(name + "_bias", {IntLit(out)}, Layered(weight_name, ".bias")) : "";
+    return Op(name, Activations(out), ir::GraphLinear{x, weight, bias});
   }
 
-  std::string Norm(SegmentBuilder& builder, const std::string& name, const std::string& x,
-                   ir::ValueType type, int64_t features, std::string_view weight_name) {
-    const std::string weight = builder.Weight(
-        name + "_weight", {decoder_.dtype, {IntLit(features)}}, Layered(weight_name, ".weight"));
-    return builder.Op(
-        name, std::move(type),
-        ir::GraphRmsNorm{x, weight, decoder_.norm_epsilon, facts_.norm_weight_offset});
+  std::string Norm(const std::string& name, const std::string& x, const ir::ValueType& type,
+                   std::string_view weight_name) {
+    const std::string weight =
+        Weight(name + "_weight", {type.shape.back()}, Layered(weight_name, ".weight"));
+    return Op(name, type,
+              ir::GraphRmsNorm{x, weight, decoder_.norm_epsilon, facts_.norm_weight_offset});
   }
 
-  std::string Cache(SegmentBuilder& builder, const std::string& name, const std::string& x) {
+  std::string Cache(const std::string& name, const std::string& x) {
     const Expr heads = IntLit(decoder_.key_value_heads), dim = IntLit(decoder_.head_dim);
     const Expr capacity = IntLit(options_.past.max + options_.seq.max);
-    const std::string cache =
-        builder.Source(name + "_cache", ir::SourceDecl::Kind::kState,
-                       {decoder_.dtype, {MakeSymbol("batch"), capacity, heads, dim}},
-                       "layers." + layer_ + "." + name + "_cache");
+    const std::string cache = Source(name + "_cache", ir::SourceDecl::Kind::kState,
+                                     {decoder_.dtype, {MakeSymbol("batch"), capacity, heads, dim}},
+                                     "layers." + layer_ + "." + name + "_cache");
     const ir::ValueType type{
         decoder_.dtype, {MakeSymbol("batch"), MakeSymbol("past") + MakeSymbol("seq"), heads, dim}};
-    return builder.Op(name + "s", type, ir::GraphCacheAppend{cache, x});
+    return Op(name + "s", type, ir::GraphCacheAppend{cache, x});
   }
 
   // A checkpoint name with the current layer's placeholder.

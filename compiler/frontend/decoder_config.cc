@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/frontend/decoder_config.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/frontend/config_reader.h"
 #include "compiler/frontend/harmless_keys.h"
 #include "compiler/frontend/json_text.h"
 #include "compiler/frontend/layer_kinds.h"
+#include "compiler/support/cat.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::frontend {
@@ -30,58 +29,53 @@ constexpr int64_t kDefaultMaxPositions = 2048;
 std::string SupportedText() {
   std::vector<std::string> names;
   for (const ArchitectureFacts& facts : AllArchitectures()) {
-    names.push_back(
-        absl::StrCat(std::string(facts.model_type), " (", std::string(facts.architecture), ")"));
+    names.push_back(Cat(facts.model_type, " (", facts.architecture, ")"));
   }
   return absl::StrJoin(names, ", ");
 }
 
 absl::StatusOr<const ArchitectureFacts*> ReadArchitecture(ConfigReader& reader) {
-  HACKC_ASSIGN_OR_RETURN(const std::optional<std::string> type, reader.String("model_type"));
+  HACKC_ASSIGN_OR_RETURN(const auto type, reader.String("model_type"));
   const ArchitectureFacts* facts = nullptr;
   if (type) {
     facts = FindArchitecture(*type);
     if (facts == nullptr) {
-      return reader.Error(
-          "model_type",
-          absl::StrCat(ShortText(*type), " is not supported; expected one of ", SupportedText()));
+      return reader.Error("model_type", ShortText(*type), " is not supported; expected one of ",
+                          SupportedText());
     }
   }
   const nlohmann::json* classes = reader.Find("architectures");
   if (classes == nullptr) {
     if (facts != nullptr) return facts;
-    return reader.Error("model_type", absl::StrCat("missing; expected one of ", SupportedText()));
+    return reader.Error("model_type", "missing; expected one of ", SupportedText());
   }
   if (!classes->is_array() || classes->size() != 1 || !classes->front().is_string()) {
-    return reader.Error("architectures",
-                        absl::StrCat("expected a list of one string, got ", ShortText(*classes)));
+    return reader.Error("architectures", "expected a list of one string, got ",
+                        ShortText(*classes));
   }
   const ArchitectureFacts* of_class = FindArchitectureByClass(classes->front().get<std::string>());
   if (of_class == nullptr || (facts != nullptr && of_class != facts)) {
-    return reader.Error(
-        "architectures",
-        absl::StrCat(ShortText(classes->front()),
-                     facts == nullptr
-                         ? absl::StrCat(" is not supported; expected one of ", SupportedText())
-                         : absl::StrCat(" is not supported for model_type \"",
-                                        std::string(facts->model_type), "\"; expected ",
-                                        std::string(facts->architecture))));
+    return reader.Error("architectures", ShortText(classes->front()),
+                        facts == nullptr
+                            ? Cat(" is not supported; expected one of ", SupportedText())
+                            : Cat(" is not supported for model_type \"", facts->model_type,
+                                  "\"; expected ", facts->architecture));
   }
   return of_class;
 }
 
 absl::StatusOr<ir::DType> ReadDType(ConfigReader& reader, const FrontendOptions& options) {
-  HACKC_ASSIGN_OR_RETURN(const std::optional<Spelling> key,
+  HACKC_ASSIGN_OR_RETURN(const auto key,
                          FindSpelling({{&reader, "dtype"}, {&reader, "torch_dtype"}}));
   if (options.dtype) return *options.dtype;
   if (!key) return ir::DType::kBF16;
-  HACKC_ASSIGN_OR_RETURN(const std::optional<std::string> name, key->reader->String(key->key));
+  HACKC_ASSIGN_OR_RETURN(const auto name, key->reader->String(key->key));
   if (*name == "float32") return ir::DType::kF32;
   if (*name == "bfloat16") return ir::DType::kBF16;
   if (*name == "float16") return ir::DType::kF16;
-  return reader.Error(key->key, absl::StrCat(ShortText(*name),
-                                             " is not supported; expected float32, "
-                                             "bfloat16 or float16, or a dtype in the request"));
+  return reader.Error(key->key, ShortText(*name),
+                      " is not supported; expected float32, "
+                      "bfloat16 or float16, or a dtype in the request");
 }
 
 absl::StatusOr<ir::ActivationKind> ReadActivation(ConfigReader& reader) {
@@ -92,16 +86,15 @@ absl::StatusOr<ir::ActivationKind> ReadActivation(ConfigReader& reader) {
       {"gelu_new", ir::ActivationKind::kGeluTanh},
       {"gelu_pytorch_tanh", ir::ActivationKind::kGeluTanh},
       {"relu", ir::ActivationKind::kRelu}};
-  HACKC_ASSIGN_OR_RETURN(const std::optional<std::string> name, reader.String("hidden_act"));
+  HACKC_ASSIGN_OR_RETURN(const auto name, reader.String("hidden_act"));
   if (!name) return ir::ActivationKind::kSilu;
   std::vector<std::string> names;
   for (const auto& [known, kind] : *kinds) {
     if (known == *name) return kind;
     names.push_back(known);
   }
-  return reader.Error("hidden_act",
-                      absl::StrCat(ShortText(*name), " is not supported; expected one of ",
-                                   absl::StrJoin(names, ", ")));
+  return reader.Error("hidden_act", ShortText(*name), " is not supported; expected one of ",
+                      absl::StrJoin(names, ", "));
 }
 
 absl::StatusOr<bool> ReadBias(ConfigReader& reader, BiasRule rule) {
@@ -126,22 +119,19 @@ absl::Status ReadHeads(ConfigReader& reader, DecoderConfig& decoder) {
   HACKC_ASSIGN_OR_RETURN(decoder.heads,
                          reader.RequiredInteger("num_attention_heads", 1, kMaxHeads));
   if (facts.default_key_value_heads_is_heads) {
-    HACKC_ASSIGN_OR_RETURN(const std::optional<int64_t> heads,
-                           reader.Integer("num_key_value_heads", 1, kMaxHeads));
+    HACKC_ASSIGN_OR_RETURN(const auto heads, reader.Integer("num_key_value_heads", 1, kMaxHeads));
     decoder.key_value_heads = heads.value_or(decoder.heads);
   } else {
     HACKC_ASSIGN_OR_RETURN(decoder.key_value_heads,
                            reader.RequiredInteger("num_key_value_heads", 1, kMaxHeads));
   }
   if (decoder.heads % decoder.key_value_heads != 0) {
-    return reader.Error(
-        "num_key_value_heads",
-        absl::StrCat(decoder.heads, " attention heads are not divisible by ",
-                     decoder.key_value_heads, "; expected a divisor of num_attention_heads"));
+    return reader.Error("num_key_value_heads", decoder.heads,
+                        " attention heads are not divisible by ", decoder.key_value_heads,
+                        "; expected a divisor of num_attention_heads");
   }
   // An explicit head_dim wins over hidden_size / heads, whether or not they agree.
-  HACKC_ASSIGN_OR_RETURN(const std::optional<int64_t> head_dim,
-                         reader.Integer("head_dim", 1, kMaxHeadDim));
+  HACKC_ASSIGN_OR_RETURN(const auto head_dim, reader.Integer("head_dim", 1, kMaxHeadDim));
   if (head_dim) {
     decoder.head_dim = *head_dim;
   } else if (facts.default_head_dim > 0) {
@@ -149,21 +139,19 @@ absl::Status ReadHeads(ConfigReader& reader, DecoderConfig& decoder) {
   } else if (decoder.hidden_size % decoder.heads == 0) {
     decoder.head_dim = decoder.hidden_size / decoder.heads;
   } else {
-    return reader.Error(
-        "num_attention_heads",
-        absl::StrCat("hidden_size ", decoder.hidden_size, " is not divisible by ", decoder.heads,
-                     "; expected a divisor, or an explicit head_dim"));
+    return reader.Error("num_attention_heads", "hidden_size ", decoder.hidden_size,
+                        " is not divisible by ", decoder.heads,
+                        "; expected a divisor, or an explicit head_dim");
   }
   const std::string source =
       head_dim || facts.default_head_dim > 0 ? "head_dim" : "num_attention_heads";
   if (decoder.head_dim % 2 != 0) {
-    return reader.Error(source, absl::StrCat("the head dimension is ", decoder.head_dim,
-                                             "; expected an even number, for rope turns pairs"));
+    return reader.Error(source, "the head dimension is ", decoder.head_dim,
+                        "; expected an even number, for rope turns pairs");
   }
   if (decoder.heads * decoder.head_dim > kMaxFeatures) {
-    return reader.Error(source, absl::StrCat("num_attention_heads x head dimension is ",
-                                             decoder.heads * decoder.head_dim,
-                                             "; expected at most ", kMaxFeatures));
+    return reader.Error(source, "num_attention_heads x head dimension is ",
+                        decoder.heads * decoder.head_dim, "; expected at most ", kMaxFeatures);
   }
   return absl::OkStatus();
 }
@@ -174,10 +162,8 @@ absl::Status RefuseQuantization(ConfigReader& reader) {
     if (value == nullptr) continue;
     const bool named = value->is_object() && value->contains("quant_method");
     return reader.Error(
-        key,
-        absl::StrCat(
-            named ? ShortText((*value)["quant_method"]) : std::string("a quantised checkpoint"),
-            " is not supported; expected float32, bfloat16 or float16 weights and no ", key));
+        key, named ? ShortText((*value)["quant_method"]) : std::string("a quantised checkpoint"),
+        " is not supported; expected float32, bfloat16 or float16 weights and no ", key);
   }
   return absl::OkStatus();
 }
@@ -187,11 +173,9 @@ absl::Status RefuseUnreadKeys(ConfigReader& reader, const nlohmann::json& config
   for (const std::string& key : reader.UnreadKeys()) {
     HACKC_ASSIGN_OR_RETURN(const bool harmless, IsHarmless(key, config.at(key), reader));
     if (harmless) continue;
-    return reader.Error(
-        key,
-        absl::StrCat("not a key that hackc knows for model_type \"", std::string(facts.model_type),
-                     "\"; it may change the result, so it is refused. Remove it "
-                     "if it does not apply"));
+    return reader.Error(key, "not a key that hackc knows for model_type \"", facts.model_type,
+                        "\"; it may change the result, so it is refused. Remove it "
+                        "if it does not apply");
   }
   return absl::OkStatus();
 }
@@ -213,14 +197,14 @@ absl::StatusOr<DecoderConfig> ReadDecoderConfig(const nlohmann::json& config,
   HACKC_ASSIGN_OR_RETURN(const int64_t layers,
                          reader.RequiredInteger("num_hidden_layers", 1, kMaxLayers));
   HACKC_RETURN_IF_ERROR(ReadHeads(reader, decoder));
-  HACKC_ASSIGN_OR_RETURN(const std::optional<double> epsilon, reader.Number("rms_norm_eps", 0, 1));
+  HACKC_ASSIGN_OR_RETURN(const auto epsilon, reader.Number("rms_norm_eps", 0, 1));
   decoder.norm_epsilon = epsilon.value_or(1e-6);
   HACKC_ASSIGN_OR_RETURN(decoder.activation, ReadActivation(reader));
   HACKC_ASSIGN_OR_RETURN(decoder.qkv_bias, ReadBias(reader, decoder.facts->qkv_bias));
   HACKC_ASSIGN_OR_RETURN(decoder.output_bias, ReadBias(reader, decoder.facts->output_bias));
   HACKC_ASSIGN_OR_RETURN(decoder.mlp_bias, ReadBias(reader, decoder.facts->mlp_bias));
   HACKC_ASSIGN_OR_RETURN(decoder.tied_head, reader.Bool("tie_word_embeddings", false));
-  HACKC_ASSIGN_OR_RETURN(const std::optional<int64_t> max_positions,
+  HACKC_ASSIGN_OR_RETURN(const auto max_positions,
                          reader.Integer("max_position_embeddings", 1, kMaxPositions));
   const int64_t longest = options.seq.max + options.past.max;
   HACKC_ASSIGN_OR_RETURN(decoder.rope,
@@ -229,8 +213,8 @@ absl::StatusOr<DecoderConfig> ReadDecoderConfig(const nlohmann::json& config,
   HACKC_ASSIGN_OR_RETURN(decoder.layers, ReadLayerKinds(reader, *decoder.facts, layers, longest));
   HACKC_RETURN_IF_ERROR(RefuseUnreadKeys(reader, config, *decoder.facts));
   if (options.layers > layers) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "layers: expected at most ", layers, " (config.num_hidden_layers), got ", options.layers));
+    return absl::InvalidArgumentError(Cat("layers: expected at most ", layers,
+                                          " (config.num_hidden_layers), got ", options.layers));
   }
   if (options.layers > 0) decoder.layers.resize(options.layers);
   return decoder;

@@ -2,11 +2,11 @@
 #include "compiler/frontend/frontend.h"
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "compiler/frontend/architecture_facts.h"
 #include "compiler/frontend/decoder_builder.h"
 #include "compiler/frontend/decoder_config.h"
 #include "compiler/frontend/json_text.h"
+#include "compiler/support/cat.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::frontend {
@@ -20,8 +20,8 @@ absl::Status CheckRange(const SymbolRange& range, const std::string& name, int64
   if (range.min >= least && range.min <= range.max && range.max <= kMaxExtent) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(name, ": expected ", least, " <= min <= max <= ",
-                                                 kMaxExtent, ", got ", range.min, "..", range.max));
+  return absl::InvalidArgumentError(Cat(name, ": expected ", least, " <= min <= max <= ",
+                                        kMaxExtent, ", got ", range.min, "..", range.max));
 }
 
 absl::Status CheckOptions(const FrontendOptions& options) {
@@ -29,19 +29,19 @@ absl::Status CheckOptions(const FrontendOptions& options) {
   HACKC_RETURN_IF_ERROR(CheckRange(options.seq, "seq", 1));
   HACKC_RETURN_IF_ERROR(CheckRange(options.past, "past", 0));
   if (options.batch.max * options.seq.max > kMaxTokens) {
-    return absl::InvalidArgumentError(absl::StrCat("seq: expected batch.max x seq.max of at most ",
-                                                   kMaxTokens, " tokens, got ",
-                                                   options.batch.max * options.seq.max));
+    return absl::InvalidArgumentError(Cat("seq: expected batch.max x seq.max of at most ",
+                                          kMaxTokens, " tokens, got ",
+                                          options.batch.max * options.seq.max));
   }
   if (options.layers < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("layers: expected 0 (all) or a positive number, got ", options.layers));
+        Cat("layers: expected 0 (all) or a positive number, got ", options.layers));
   }
   const bool storage = !options.dtype || *options.dtype == ir::DType::kF32 ||
                        *options.dtype == ir::DType::kBF16 || *options.dtype == ir::DType::kF16;
   if (!storage) {
-    return absl::InvalidArgumentError(absl::StrCat("dtype: expected f32, bf16 or f16, got ",
-                                                   std::string(ir::Name(*options.dtype))));
+    return absl::InvalidArgumentError(
+        Cat("dtype: expected f32, bf16 or f16, got ", ir::Name(*options.dtype)));
   }
   return absl::OkStatus();
 }
@@ -54,12 +54,6 @@ absl::StatusOr<ir::GraphModule> BuildGraph(const std::string& config_json,
   HACKC_ASSIGN_OR_RETURN(const nlohmann::json config, ParseJsonObject(config_json, "config"));
   HACKC_ASSIGN_OR_RETURN(const DecoderConfig decoder, ReadDecoderConfig(config, options));
   return BuildDecoder(decoder, options);
-}
-
-std::vector<std::string> SupportedModelTypes() {
-  std::vector<std::string> types;
-  for (const ArchitectureFacts& facts : AllArchitectures()) types.emplace_back(facts.model_type);
-  return types;
 }
 
 }  // namespace hackc::frontend

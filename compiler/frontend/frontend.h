@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/graph.h"
@@ -39,8 +38,5 @@ struct FrontendOptions {
 
 absl::StatusOr<ir::GraphModule> BuildGraph(const std::string& config_json,
                                            const FrontendOptions& options);
-
-// "llama", "qwen2", ...
-std::vector<std::string> SupportedModelTypes();
 
 }  // namespace hackc::frontend

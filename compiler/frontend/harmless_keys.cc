@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/frontend/json_text.h"
+#include "compiler/support/cat.h"
 
 namespace hackc::frontend {
 namespace {
@@ -59,8 +59,8 @@ absl::StatusOr<bool> IsHarmless(const std::string& key, const nlohmann::json& va
   const auto one = OneValue().find(key);
   if (one == OneValue().end()) return false;
   if (value == one->second) return true;
-  return reader.Error(
-      key, absl::StrCat(ShortText(value), " is not supported; expected ", ShortText(one->second)));
+  return reader.Error(key, ShortText(value), " is not supported; expected ",
+                      ShortText(one->second));
 }
 
 }  // namespace hackc::frontend

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/frontend/json_text.h"
+#include "compiler/support/cat.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::frontend {
@@ -19,7 +19,7 @@ constexpr int kMaxPeriod = 16;  // the published ones are 2 to 8
 absl::StatusOr<std::vector<bool>> ReadSliding(ConfigReader& reader, int64_t layers,
                                               bool use_window) {
   const nlohmann::json* types = reader.Find("layer_types");
-  HACKC_ASSIGN_OR_RETURN(const std::optional<int64_t> full_layers,
+  HACKC_ASSIGN_OR_RETURN(const auto full_layers,
                          reader.Integer("max_window_layers", 0, kMaxWindow));
   std::vector<bool> sliding(layers, false);
   if (types == nullptr) {
@@ -32,15 +32,15 @@ absl::StatusOr<std::vector<bool>> ReadSliding(ConfigReader& reader, int64_t laye
     return sliding;
   }
   if (!types->is_array() || static_cast<int64_t>(types->size()) != layers) {
-    return reader.Error("layer_types", absl::StrCat("expected a list of num_hidden_layers = ",
-                                                    layers, " strings, got ", ShortText(*types)));
+    return reader.Error("layer_types", "expected a list of num_hidden_layers = ", layers,
+                        " strings, got ", ShortText(*types));
   }
   for (int64_t i = 0; i < layers; ++i) {
     const nlohmann::json& type = (*types)[i];
-    const std::string key = absl::StrCat("layer_types[", i, "]");
+    const std::string key = Cat("layer_types[", i, "]");
     if (type != "full_attention" && type != "sliding_attention") {
-      return reader.Error(
-          key, absl::StrCat("expected full_attention or sliding_attention, got ", ShortText(type)));
+      return reader.Error(key, "expected full_attention or sliding_attention, got ",
+                          ShortText(type));
     }
     sliding[i] = type == "sliding_attention";
     if (sliding[i] && !use_window) {
@@ -58,16 +58,16 @@ absl::StatusOr<std::vector<LayerKind>> ReadLayerKinds(ConfigReader& reader,
   std::vector<LayerKind> kinds(layers);
   if (facts.window == WindowRule::kNone) return kinds;
   const bool is_null = reader.IsExplicitNull("sliding_window");
-  HACKC_ASSIGN_OR_RETURN(const std::optional<int64_t> given,
-                         reader.Integer("sliding_window", 1, kMaxWindow));
+  HACKC_ASSIGN_OR_RETURN(const auto given, reader.Integer("sliding_window", 1, kMaxWindow));
   int64_t window = given.value_or(is_null ? 0 : facts.default_window);
   std::vector<bool> sliding(layers, true);
   if (facts.window == WindowRule::kUseSlidingWindow) {
     HACKC_ASSIGN_OR_RETURN(const bool use_window, reader.Bool("use_sliding_window", false));
     if (use_window && window == 0) {
-      return reader.Error("sliding_window", absl::StrCat("missing; use_sliding_window is true, so "
-                                                         "expected an integer from 1 to ",
-                                                         kMaxWindow));
+      return reader.Error("sliding_window",
+                          "missing; use_sliding_window is true, so "
+                          "expected an integer from 1 to ",
+                          kMaxWindow);
     }
     HACKC_ASSIGN_OR_RETURN(sliding, ReadSliding(reader, layers, use_window));
   }

@@ -5,14 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numbers>
 #include <optional>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/frontend/json_text.h"
+#include "compiler/support/cat.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::frontend {
@@ -111,18 +110,14 @@ double YarnScale(double factor, double mscale) {
 absl::StatusOr<RopeParameters> Yarn(RopeContext& context) {
   ConfigReader& reader = context.reader;
   HACKC_ASSIGN_OR_RETURN(const double factor, reader.RequiredNumber("factor", 0, kMaxFactor));
-  HACKC_ASSIGN_OR_RETURN(const std::optional<int64_t> original,
+  HACKC_ASSIGN_OR_RETURN(const auto original,
                          reader.Integer("original_max_position_embeddings", 1, kMaxPositions));
-  HACKC_ASSIGN_OR_RETURN(const std::optional<double> attention_factor,
+  HACKC_ASSIGN_OR_RETURN(const auto attention_factor,
                          reader.Number("attention_factor", 0, kMaxFactor));
-  HACKC_ASSIGN_OR_RETURN(const std::optional<double> mscale,
-                         reader.Number("mscale", 0, kMaxFactor));
-  HACKC_ASSIGN_OR_RETURN(const std::optional<double> mscale_all_dim,
-                         reader.Number("mscale_all_dim", 0, kMaxFactor));
-  HACKC_ASSIGN_OR_RETURN(const std::optional<double> beta_fast,
-                         reader.Number("beta_fast", 0, kMaxFactor));
-  HACKC_ASSIGN_OR_RETURN(const std::optional<double> beta_slow,
-                         reader.Number("beta_slow", 0, kMaxFactor));
+  HACKC_ASSIGN_OR_RETURN(const auto mscale, reader.Number("mscale", 0, kMaxFactor));
+  HACKC_ASSIGN_OR_RETURN(const auto mscale_all_dim, reader.Number("mscale_all_dim", 0, kMaxFactor));
+  HACKC_ASSIGN_OR_RETURN(const auto beta_fast, reader.Number("beta_fast", 0, kMaxFactor));
+  HACKC_ASSIGN_OR_RETURN(const auto beta_slow, reader.Number("beta_slow", 0, kMaxFactor));
   HACKC_ASSIGN_OR_RETURN(const bool truncate, reader.Bool("truncate", true));
   double scale = YarnScale(factor, 1);
   if (attention_factor) {
@@ -174,7 +169,7 @@ absl::StatusOr<std::optional<ConfigReader>> Nested(ConfigReader& config, const s
   const nlohmann::json* value = config.Find(key);
   if (value == nullptr) return std::optional<ConfigReader>();
   if (!value->is_object()) {
-    return config.Error(key, absl::StrCat("expected an object or null, got ", ShortText(*value)));
+    return config.Error(key, "expected an object or null, got ", ShortText(*value));
   }
   return std::optional<ConfigReader>(std::in_place, *value, config.Path(key));
 }
@@ -189,30 +184,28 @@ absl::StatusOr<RopeParameters> ReadRopeParameters(ConfigReader& config, int64_t 
   ConfigReader* old_keys = scaling ? &*scaling : nullptr;
 
   HACKC_ASSIGN_OR_RETURN(
-      const std::optional<Spelling> theta_key,
+      const auto theta_key,
       FindSpelling({{new_keys, "rope_theta"}, {&config, "rope_theta"}, {old_keys, "rope_theta"}}));
   double theta = 10000;
   if (theta_key) {
     HACKC_ASSIGN_OR_RETURN(theta, theta_key->reader->RequiredNumber(theta_key->key, 1, kMaxTheta));
   }
-  HACKC_ASSIGN_OR_RETURN(const std::optional<Spelling> type_key,
-                         FindSpelling({{new_keys, "rope_type"},
-                                       {new_keys, "type"},
-                                       {old_keys, "rope_type"},
-                                       {old_keys, "type"}}));
+  HACKC_ASSIGN_OR_RETURN(const auto type_key, FindSpelling({{new_keys, "rope_type"},
+                                                            {new_keys, "type"},
+                                                            {old_keys, "rope_type"},
+                                                            {old_keys, "type"}}));
   std::string type = "default";
   if (type_key) {
-    HACKC_ASSIGN_OR_RETURN(const std::optional<std::string> text,
-                           type_key->reader->String(type_key->key));
+    HACKC_ASSIGN_OR_RETURN(const auto text, type_key->reader->String(type_key->key));
     type = text.value_or("");
   }
   const auto found = std::find_if(RopeTypes().begin(), RopeTypes().end(),
                                   [&](const RopeType& entry) { return entry.name == type; });
   if (found == RopeTypes().end()) {
     const auto name = [](std::string* out, const RopeType& entry) { out->append(entry.name); };
-    return type_key->reader->Error(
-        type_key->key, absl::StrCat(ShortText(type), " is not supported; expected one of ",
-                                    absl::StrJoin(RopeTypes(), ", ", name)));
+    return type_key->reader->Error(type_key->key, ShortText(type),
+                                   " is not supported; expected one of ",
+                                   absl::StrJoin(RopeTypes(), ", ", name));
   }
   // Where both generations of keys are there, each must say the same.
   if (new_keys != nullptr && old_keys != nullptr) {
@@ -230,15 +223,13 @@ absl::StatusOr<RopeParameters> ReadRopeParameters(ConfigReader& config, int64_t 
   ConfigReader* reader = new_keys != nullptr ? new_keys : old_keys != nullptr ? old_keys : &no_keys;
   RopeContext context{*reader, theta, head_dim, max_positions, longest};
   HACKC_ASSIGN_OR_RETURN(const RopeParameters result, found->make(context));
-  HACKC_ASSIGN_OR_RETURN(const std::optional<double> partial,
-                         reader->Number("partial_rotary_factor", 0, 1));
+  HACKC_ASSIGN_OR_RETURN(const auto partial, reader->Number("partial_rotary_factor", 0, 1));
   if (partial.value_or(1) != 1) {
-    return reader->Error("partial_rotary_factor",
-                         absl::StrCat("only 1 is supported, got ", *partial));
+    return reader->Error("partial_rotary_factor", "only 1 is supported, got ", *partial);
   }
   if (const std::vector<std::string> unread = reader->UnreadKeys(); !unread.empty()) {
-    return reader->Error(unread[0], absl::StrCat("not a parameter of rope type \"", type,
-                                                 "\"; it may change the result, so it is refused"));
+    return reader->Error(unread[0], "not a parameter of rope type \"", type,
+                         "\"; it may change the result, so it is refused");
   }
   for (double frequency : result.inverse_frequencies) {
     if (!std::isfinite(frequency) || !std::isfinite(result.scale)) {

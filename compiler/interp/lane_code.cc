@@ -174,73 +174,68 @@ LaneCode::Runner LaneCode::CompileOne(const ir::Accumulator& n) {
   };
 }
 
+template <typename Body>
+LaneCode::Runner LaneCode::Guarded(const ir::Expr& guard, Body body) {
+  return [this, guard = Expression(guard), body](const Active& all) {
+    Active storage;
+    const Active& active = Filter(guard.get(), state_, all, storage);
+    if (!active.empty()) body(active);
+  };
+}
+
+template <typename Change>
+LaneCode::Runner LaneCode::ChangeStates(const std::string& accumulator,
+                                        const std::vector<ir::Expr>& indices,
+                                        const std::vector<ir::Expr>& operands,
+                                        const ir::Expr& guard, Change change) {
+  if (indices.size() > kMaxRank) Fail("more than ", kMaxRank, " indices");
+  LaneAccumulator* acc = &state_.accumulators[names_.Find(accumulator).index];
+  std::vector<std::shared_ptr<LaneExpr>> at, values;
+  for (const ir::Expr& e : indices) at.push_back(Expression(e));
+  for (const ir::Expr& e : operands) values.push_back(Expression(e));
+  return Guarded(guard, [this, acc, at, values, change](const Active& active) {
+    Values positions[kMaxRank], lifted[2];
+    for (size_t i = 0; i < at.size(); ++i) positions[i] = at[i]->Eval(state_, active);
+    for (size_t i = 0; i < values.size(); ++i) lifted[i] = values[i]->Eval(state_, active);
+    int64_t index[kMaxRank];
+    double operand[2] = {};
+    for (int lane : active) {
+      for (size_t i = 0; i < at.size(); ++i) index[i] = positions[i][lane].i;
+      for (size_t i = 0; i < values.size(); ++i) operand[i] = lifted[i][lane].f;
+      change(acc->State(lane, acc->Offset(index, at.size())), operand);
+    }
+  });
+}
+
 LaneCode::Runner LaneCode::CompileOne(const ir::Accumulate& n) {
   const Names::Binding& binding = names_.Find(n.name);
   if (binding.kind != Names::Binding::Kind::kAccumulator)
     Fail("`", n.name, "` is not an accumulator");
-  LaneAccumulator* acc = &state_.accumulators[binding.index];
-  if (static_cast<int>(n.operands.size()) != ir::OperandCount(acc->monoid)) {
-    Fail("monoid ", ir::Name(acc->monoid), " takes ", ir::OperandCount(acc->monoid),
-         " operands, got ", n.operands.size());
+  const ir::Monoid monoid = state_.accumulators[binding.index].monoid;
+  if (static_cast<int>(n.operands.size()) != ir::OperandCount(monoid)) {
+    Fail("monoid ", ir::Name(monoid), " takes ", ir::OperandCount(monoid), " operands, got ",
+         n.operands.size());
   }
-  if (n.indices.size() > kMaxRank) Fail("more than ", kMaxRank, " indices");
-  std::vector<std::shared_ptr<LaneExpr>> indices, operands;
-  for (const ir::Expr& e : n.indices) indices.push_back(Expression(e));
-  for (const ir::Expr& e : n.operands) operands.push_back(Expression(e));
-  auto guard = Expression(n.guard);
-  return [this, acc, indices, operands, guard](const Active& all) {
-    Active storage;
-    const Active& active = Filter(guard.get(), state_, all, storage);
-    if (active.empty()) return;
-    Values at[kMaxRank], values[2];
-    for (size_t i = 0; i < indices.size(); ++i) at[i] = indices[i]->Eval(state_, active);
-    for (size_t i = 0; i < operands.size(); ++i) values[i] = operands[i]->Eval(state_, active);
-    int64_t index[kMaxRank];
-    double lifted[2] = {};
-    for (int lane : active) {
-      for (size_t i = 0; i < indices.size(); ++i) index[i] = at[i][lane].i;
-      for (size_t i = 0; i < operands.size(); ++i) lifted[i] = values[i][lane].f;
-      Combine(acc->monoid, state_.arithmetic, lifted,
-              acc->State(lane, acc->Offset(index, indices.size())));
-    }
-  };
-}
-
-// A state overwritten with a value, as if only that had been combined into it.
-LaneCode::Runner LaneCode::StoreState(const ir::Store& n, LaneAccumulator* acc) {
-  if (acc->components != 1) Fail("a state of ", acc->components, " components is overwritten");
-  if (n.indices.size() > kMaxRank) Fail("more than ", kMaxRank, " indices");
-  std::vector<std::shared_ptr<LaneExpr>> indices;
-  for (const ir::Expr& e : n.indices) indices.push_back(Expression(e));
-  auto value = Expression(n.value), guard = Expression(n.guard);
-  return [this, acc, indices, value, guard](const Active& all) {
-    Active storage;
-    const Active& active = Filter(guard.get(), state_, all, storage);
-    if (active.empty()) return;
-    Values values = value->Eval(state_, active);
-    Values at[kMaxRank];
-    for (size_t i = 0; i < indices.size(); ++i) at[i] = indices[i]->Eval(state_, active);
-    int64_t index[kMaxRank];
-    for (int lane : active) {
-      for (size_t i = 0; i < indices.size(); ++i) index[i] = at[i][lane].i;
-      *acc->State(lane, acc->Offset(index, indices.size())) = values[lane].f;
-    }
-  };
+  return ChangeStates(n.name, n.indices, n.operands, n.guard,
+                      [this, monoid](double* state, const double* operands) {
+                        Combine(monoid, state_.arithmetic, operands, state);
+                      });
 }
 
 LaneCode::Runner LaneCode::CompileOne(const ir::Store& n) {
   if (const Names::Binding& binding = names_.Find(n.buffer);
       binding.kind == Names::Binding::Kind::kAccumulator) {
-    return StoreState(n, &state_.accumulators[binding.index]);
+    // A state overwritten with a value, as if only that had been combined into it.
+    const int components = state_.accumulators[binding.index].components;
+    if (components != 1) Fail("a state of ", components, " components is overwritten");
+    return ChangeStates(n.buffer, n.indices, {n.value}, n.guard,
+                        [](double* state, const double* value) { *state = *value; });
   }
   Address target = AddressOf(n.buffer, n.indices);
-  auto value = Expression(n.value), guard = Expression(n.guard);
+  auto value = Expression(n.value);
   if (value->is_float() != target.memory->is_float())
     Fail("value ", ir::Name(n.value->dtype), " does not fit the buffer");
-  return [this, target, value, guard](const Active& all) {
-    Active storage;
-    const Active& active = Filter(guard.get(), state_, all, storage);
-    if (active.empty()) return;
+  return Guarded(n.guard, [this, target, value](const Active& active) {
     Values values = value->Eval(state_, active);
     const std::vector<int64_t>& offsets = Offsets(target, active, 1);
     for (int lane : active) {
@@ -249,7 +244,7 @@ LaneCode::Runner LaneCode::CompileOne(const ir::Store& n) {
         cell.f = RoundStored(state_.arithmetic, target.memory->dtype(), cell.f);
       target.memory->Write(offsets[lane], cell, state_.At(lane));
     }
-  };
+  });
 }
 
 LaneCode::Runner LaneCode::CompileOne(const ir::Alloc& n) {
@@ -273,13 +268,23 @@ LaneCode::Runner LaneCode::CompileOne(const ir::Combine& n) {
 }
 
 LaneCode::Runner LaneCode::CompileOne(const ir::If& n) {
-  auto condition = Expression(n.condition);
   auto body = std::make_shared<LaneBlock>(Compile(n.then));
-  return [this, condition, body](const Active& all) {
-    Active storage;
-    const Active& active = Filter(condition.get(), state_, all, storage);
-    if (!active.empty()) Run(*body, active);
-  };
+  return Guarded(n.condition, [this, body](const Active& active) { Run(*body, active); });
+}
+
+std::vector<Cell> LaneCode::ReadVectors(const Address& source, LaneExpr* guard,
+                                        const Active& active, int width) {
+  Active storage;
+  const Active& on = Filter(guard, state_, active, storage);
+  const std::vector<int64_t>& from = Offsets(source, on, width);
+  const Cell zero = source.memory->is_float() ? Cell{.f = 0} : Cell{.i = 0};
+  std::vector<Cell> cells(static_cast<size_t>(state_.lanes) * width, zero);
+  for (int lane : on) {
+    source.memory->CheckAligned(from[lane], int64_t{width} * ir::SizeOf(source.memory->dtype()));
+    for (int i = 0; i < width; ++i)
+      cells[lane * width + i] = source.memory->Read(from[lane] + i, state_.At(lane));
+  }
+  return cells;
 }
 
 LaneCode::Runner LaneCode::CompileOne(const ir::VectorLoad& n) {
@@ -288,34 +293,20 @@ LaneCode::Runner LaneCode::CompileOne(const ir::VectorLoad& n) {
   if (target.memory->dtype() != source.memory->dtype()) Fail("source and target differ in dtype");
   return [this, target, source, guard, width = n.width](const Active& active) {
     const std::vector<int64_t>& to = Offsets(target, active, width);
-    Active storage;
-    const Active& on = Filter(guard.get(), state_, active, storage);
-    const std::vector<int64_t>& from = Offsets(source, on, width);
-    std::vector<uint8_t> reads(state_.lanes);
-    for (int lane : on) {
-      source.memory->CheckAligned(from[lane], int64_t{width} * ir::SizeOf(source.memory->dtype()));
-      reads[lane] = 1;
-    }
+    const std::vector<Cell> cells = ReadVectors(source, guard.get(), active, width);
     for (int lane : active) {
-      for (int i = 0; i < width; ++i) {
-        Cell zero = target.memory->is_float() ? Cell{.f = 0} : Cell{.i = 0};
-        Cell cell = reads[lane] ? source.memory->Read(from[lane] + i, state_.At(lane)) : zero;
-        target.memory->Write(to[lane] + i, cell, state_.At(lane));
-      }
+      for (int i = 0; i < width; ++i)
+        target.memory->Write(to[lane] + i, cells[lane * width + i], state_.At(lane));
     }
   };
 }
 
 LaneCode::Runner LaneCode::CompileOne(const ir::VectorStore& n) {
   Address target = AddressOf(n.target, n.indices), source = AddressOf(n.source, {n.source_index});
-  auto guard = Expression(n.guard);
   if (target.memory->dtype() != source.memory->dtype()) Fail("source and target differ in dtype");
-  return [this, target, source, guard, width = n.width](const Active& all) {
-    Active storage;
-    const Active& active = Filter(guard.get(), state_, all, storage);
-    if (active.empty()) return;
-    const std::vector<int64_t>&to = Offsets(target, active, width),
-          &from = Offsets(source, active, width);
+  return Guarded(n.guard, [this, target, source, width = n.width](const Active& active) {
+    const std::vector<int64_t>& to = Offsets(target, active, width);
+    const std::vector<int64_t>& from = Offsets(source, active, width);
     for (int lane : active) {
       target.memory->CheckAligned(to[lane], int64_t{width} * ir::SizeOf(target.memory->dtype()));
       for (int i = 0; i < width; ++i) {
@@ -323,7 +314,7 @@ LaneCode::Runner LaneCode::CompileOne(const ir::VectorStore& n) {
                              state_.At(lane));
       }
     }
-  };
+  });
 }
 
 LaneCode::Runner LaneCode::CompileOne(const ir::Barrier&) {
@@ -342,29 +333,16 @@ LaneCode::Runner LaneCode::CompileOne(const ir::AsyncCopy& n) {
   const int size = ir::SizeOf(target.memory->dtype());
   if (target.memory->dtype() != source.memory->dtype()) Fail("source and target differ in dtype");
   if (n.bytes % size != 0) Fail(n.bytes, " bytes of ", size, "-byte elements");
-  return
-      [this, target, source, guard, bytes = n.bytes, width = n.bytes / size](const Active& active) {
-        const std::vector<int64_t>& to = Offsets(target, active, width);
-        Active storage;
-        const Active& on = Filter(guard.get(), state_, active, storage);
-        const std::vector<int64_t>& from = Offsets(source, on, width);
-        std::vector<uint8_t> reads(state_.lanes);
-        for (int lane : on) {
-          source.memory->CheckAligned(from[lane], bytes);
-          reads[lane] = 1;
-        }
-        for (int lane : active) {
-          target.memory->CheckAligned(to[lane], bytes);
-          Copy copy{target.memory, to[lane], {}};
-          for (int i = 0; i < width; ++i) {
-            Cell zero = target.memory->is_float() ? Cell{.f = 0} : Cell{.i = 0};
-            copy.values.push_back(reads[lane] ? source.memory->Read(from[lane] + i, state_.At(lane))
-                                              : zero);
-            target.memory->Launch(to[lane] + i, state_.At(lane));
-          }
-          copies_[lane].open.push_back(std::move(copy));
-        }
-      };
+  return [this, target, source, guard, width = n.bytes / size](const Active& active) {
+    const std::vector<int64_t>& to = Offsets(target, active, width);
+    const std::vector<Cell> cells = ReadVectors(source, guard.get(), active, width);
+    for (int lane : active) {
+      target.memory->CheckAligned(to[lane], int64_t{width} * ir::SizeOf(target.memory->dtype()));
+      const auto first = cells.begin() + lane * width;
+      copies_[lane].open.push_back({target.memory, to[lane], {first, first + width}});
+      for (int i = 0; i < width; ++i) target.memory->Launch(to[lane] + i, state_.At(lane));
+    }
+  };
 }
 
 LaneCode::Runner LaneCode::CompileOne(const ir::AsyncCommit&) {

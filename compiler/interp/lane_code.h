@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Statements compiled to calls over a LaneState; the inside of lane_machine.h.
+// Statements compiled to calls over a LaneState; the inside of lane_machine.cc.
 #pragma once
 
 #include <deque>
@@ -33,7 +33,6 @@ class LaneCode {
   int AddSlot(const std::string& name, bool uniform);
 
  private:
-  using Code = std::unique_ptr<LaneExpr>;
   using Runner = std::function<void(const Active&)>;
   // A memory and the expressions of an address in it.
   struct Address {
@@ -51,7 +50,13 @@ class LaneCode {
     std::deque<std::vector<Copy>> groups;
   };
 
-  Runner StoreState(const ir::Store& n, LaneAccumulator* acc);
+  // What `n` does to states; `change(state, operands)` does it to one.
+  template <typename Change>
+  Runner ChangeStates(const std::string& accumulator, const std::vector<ir::Expr>& indices,
+                      const std::vector<ir::Expr>& operands, const ir::Expr& guard, Change change);
+  // Runs `body` for the lanes where `guard` holds, if there are any.
+  template <typename Body>
+  Runner Guarded(const ir::Expr& guard, Body body);
   Runner CompileOne(const ir::For& n);
   Runner CompileOne(const ir::Let& n);
   Runner CompileOne(const ir::Accumulator& n);
@@ -74,6 +79,10 @@ class LaneCode {
   // Element offset for each lane of `active` (others keep garbage), `width` elements checked. Stays
   // valid until the next call for this address.
   const std::vector<int64_t>& Offsets(const Address& address, const Active& active, int width);
+
+  // `width` elements for each lane of `active`, [lane][element]: zeros where `guard` does not hold.
+  std::vector<Cell> ReadVectors(const Address& source, LaneExpr* guard, const Active& active,
+                                int width);
 
   LaneState& state_;
   Names& names_;

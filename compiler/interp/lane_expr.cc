@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/interp/lane_expr.h"
 
-#include <algorithm>
+#include "compiler/ir/expr_query.h"
 
 namespace hackc::interp {
 namespace {
@@ -65,51 +65,53 @@ std::unique_ptr<LaneExpr> LaneExpr::Compile(const ir::Expr& e, const Names& name
           if (it == names.symbols.end()) Fail("symbol ", n.name, " has no value");
           constant_integer(it->second);
         } else if constexpr (std::is_same_v<T, ir::Builtin>) {
-          out->kind_ = Kind::kSlot;
+          out->slot_ = true;
           out->index_ = names.builtin_slots[static_cast<int>(n.kind)];
           out->uniform_ = n.kind != ir::BuiltinKind::kThread;
         } else if constexpr (std::is_same_v<T, ir::Var>) {
           const Names::Binding& binding = names.Find(n.name);
           if (binding.kind == Names::Binding::Kind::kMemory)
             Fail("%", n.name, " is a buffer, not a value");
-          out->kind_ =
-              binding.kind == Names::Binding::Kind::kSlot ? Kind::kSlot : Kind::kAccumulator;
+          out->slot_ = binding.kind == Names::Binding::Kind::kSlot;
+          out->accumulator_ = !out->slot_;
+          if (out->accumulator_) out->eval_ = &LaneExpr::EvalLoad;
           out->index_ = binding.index;
           out->uniform_ = binding.uniform;
         } else if constexpr (std::is_same_v<T, ir::Unary>) {
-          out->kind_ = out->is_float_ ? Kind::kFloatUnary : Kind::kIntUnary;
+          out->eval_ = out->is_float_ ? &LaneExpr::EvalFloatUnary : &LaneExpr::EvalIntUnary;
           out->unary_ = n.op;
           child(n.a);
         } else if constexpr (std::is_same_v<T, ir::Binary>) {
           const bool floats = ir::IsFloat(n.a->dtype);
-          out->kind_ = !floats              ? Kind::kIntBinary
-                       : IsComparison(n.op) ? Kind::kCompare
-                                            : Kind::kFloatBinary;
-          if (n.op == ir::BinaryOp::kAnd || n.op == ir::BinaryOp::kOr) out->kind_ = Kind::kLogic;
+          out->eval_ = !floats              ? &LaneExpr::EvalIntBinary
+                       : IsComparison(n.op) ? &LaneExpr::EvalCompare
+                                            : &LaneExpr::EvalFloatBinary;
+          if (n.op == ir::BinaryOp::kAnd || n.op == ir::BinaryOp::kOr)
+            out->eval_ = &LaneExpr::EvalLogic;
           out->binary_ = n.op;
           child(n.a);
           child(n.b);
         } else if constexpr (std::is_same_v<T, ir::Select>) {
-          out->kind_ = Kind::kSelect;
+          out->eval_ = &LaneExpr::EvalSelect;
           child(n.condition);
           child(n.a);
           child(n.b);
         } else if constexpr (std::is_same_v<T, ir::Cast>) {
-          out->kind_ = Kind::kCast;
+          out->eval_ = &LaneExpr::EvalCast;
           child(n.a);
         } else if constexpr (std::is_same_v<T, ir::Load>) {
           const Names::Binding& binding = names.Find(n.buffer);
           if (binding.kind == Names::Binding::Kind::kSlot)
             Fail("@", n.buffer, " is a value, not a buffer");
-          out->kind_ =
-              binding.kind == Names::Binding::Kind::kMemory ? Kind::kLoad : Kind::kAccumulator;
+          out->eval_ = &LaneExpr::EvalLoad;
+          out->accumulator_ = binding.kind == Names::Binding::Kind::kAccumulator;
           out->index_ = binding.index;
           if (n.indices.size() > kMaxRank) Fail("more than ", kMaxRank, " indices");
           for (const ir::Expr& index : n.indices) child(index);
           out->guard_ = Compile(n.guard, names, state);
           out->uniform_ = false;  // each lane's read is traced
         } else if constexpr (std::is_same_v<T, ir::Shuffle>) {
-          out->kind_ = Kind::kShuffle;
+          out->eval_ = &LaneExpr::EvalShuffle;
           out->shuffle_ = n.kind;
           child(n.value);
           child(n.lane);
@@ -117,63 +119,30 @@ std::unique_ptr<LaneExpr> LaneExpr::Compile(const ir::Expr& e, const Names& name
         }
       },
       e->node);
-  if (out->kind_ != Kind::kSlot && out->result_.empty())
-    out->result_.resize(out->uniform_ ? 1 : state.lanes);
+  if (out->eval_ != nullptr) out->result_.resize(out->uniform_ ? 1 : state.lanes);
   return out;
 }
 
 Values LaneExpr::Eval(LaneState& state, const Active& active) {
-  if (kind_ == Kind::kConstant) return {result_.data(), 0};
-  if (kind_ == Kind::kSlot) return {state.slots[index_].data(), uniform_ ? 0 : 1};
-  return EvalLanes(state, uniform_ ? kOneLane : active);
+  if (slot_) return {state.slots[index_].data(), uniform_ ? 0 : 1};
+  if (eval_ != nullptr) (this->*eval_)(state, uniform_ ? kOneLane : active);
+  return {result_.data(), uniform_ ? 0 : 1};
 }
 
-Values LaneExpr::EvalLanes(LaneState& state, const Active& active) {
-  const Arithmetic arithmetic = state.arithmetic;
-  switch (kind_) {
-    case Kind::kConstant:
-    case Kind::kSlot:
-      break;
-    case Kind::kFloatUnary: {
-      Values a = children_[0]->Eval(state, active);
-      for (int lane : active)
-        result_[lane].f = RoundResult(arithmetic, dtype_, ApplyFloat(unary_, a[lane].f));
-      break;
-    }
-    case Kind::kIntUnary: {
-      Values a = children_[0]->Eval(state, active);
-      for (int lane : active) result_[lane].i = ApplyInteger(unary_, a[lane].i);
-      break;
-    }
-    case Kind::kFloatBinary:
-      EvalFloatBinary(state, active);
-      break;
-    case Kind::kIntBinary:
-      EvalIntBinary(state, active);
-      break;
-    case Kind::kCompare: {
-      Values a = children_[0]->Eval(state, active), b = children_[1]->Eval(state, active);
-      for (int lane : active) result_[lane].i = CompareFloat(binary_, a[lane].f, b[lane].f);
-      break;
-    }
-    case Kind::kLogic:
-      EvalLogic(state, active);
-      break;
-    case Kind::kSelect:
-      EvalSelect(state, active);
-      break;
-    case Kind::kCast:
-      EvalCast(state, active);
-      break;
-    case Kind::kAccumulator:
-    case Kind::kLoad:
-      EvalLoad(state, active);
-      break;
-    case Kind::kShuffle:
-      EvalShuffle(state, active);
-      break;
-  }
-  return {result_.data(), uniform_ ? 0 : 1};
+void LaneExpr::EvalFloatUnary(LaneState& state, const Active& active) {
+  Values a = children_[0]->Eval(state, active);
+  for (int lane : active)
+    result_[lane].f = RoundResult(state.arithmetic, dtype_, ApplyFloat(unary_, a[lane].f));
+}
+
+void LaneExpr::EvalIntUnary(LaneState& state, const Active& active) {
+  Values a = children_[0]->Eval(state, active);
+  for (int lane : active) result_[lane].i = ApplyInteger(unary_, a[lane].i);
+}
+
+void LaneExpr::EvalCompare(LaneState& state, const Active& active) {
+  Values a = children_[0]->Eval(state, active), b = children_[1]->Eval(state, active);
+  for (int lane : active) result_[lane].i = ApplyFloat(binary_, a[lane].f, b[lane].f) != 0;
 }
 
 // The frequent operations have a loop of their own; the choice costs more than they do.
@@ -287,7 +256,7 @@ void LaneExpr::EvalLoad(LaneState& state, const Active& active) {
   const size_t rank = children_.size();
   for (size_t i = 0; i < rank; ++i) values[i] = children_[i]->Eval(state, reads);
   int64_t indices[kMaxRank];
-  if (kind_ == Kind::kLoad) {
+  if (!accumulator_) {
     LaneMemory& memory = state.memories[index_];
     for (int lane : reads) {
       for (size_t i = 0; i < rank; ++i) indices[i] = values[i][lane].i;

@@ -89,32 +89,21 @@ class LaneExpr {
   bool is_float() const { return is_float_; }
 
  private:
-  enum class Kind : uint8_t {
-    kConstant,
-    kSlot,
-    kAccumulator,
-    kFloatUnary,
-    kIntUnary,
-    kFloatBinary,
-    kIntBinary,
-    kCompare,
-    kLogic,
-    kSelect,
-    kCast,
-    kLoad,
-    kShuffle,
-  };
-
-  Values EvalLanes(LaneState& state, const Active& active);
+  void EvalFloatUnary(LaneState& state, const Active& active);
+  void EvalIntUnary(LaneState& state, const Active& active);
   void EvalFloatBinary(LaneState& state, const Active& active);
   void EvalIntBinary(LaneState& state, const Active& active);
+  void EvalCompare(LaneState& state, const Active& active);
   void EvalLogic(LaneState& state, const Active& active);
   void EvalSelect(LaneState& state, const Active& active);
   void EvalCast(LaneState& state, const Active& active);
   void EvalLoad(LaneState& state, const Active& active);
   void EvalShuffle(LaneState& state, const Active& active);
 
-  Kind kind_ = Kind::kConstant;
+  // Fills result_ for the active lanes; null for a constant or a slot.
+  void (LaneExpr::*eval_)(LaneState& state, const Active& active) = nullptr;
+  bool slot_ = false;
+  bool accumulator_ = false;  // index_ is one, not a memory
   ir::UnaryOp unary_{};
   ir::BinaryOp binary_{};
   ir::ShuffleKind shuffle_{};

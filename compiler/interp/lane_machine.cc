@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT
-#include "compiler/interp/lane_machine.h"
-
+// The statement interpreter behind loop_interpreter.h, tile_interpreter.h and kernel_interpreter.h.
+// Names are resolved once; then each statement runs for all active lanes before the next one
+// starts. An `if` or a guard narrows the active lanes, a loop runs while any lane has iterations
+// left.
 #include <numeric>
 #include <string>
 
+#include "compiler/interp/kernel_interpreter.h"
 #include "compiler/interp/lane_code.h"
+#include "compiler/interp/loop_interpreter.h"
+#include "compiler/interp/tile_interpreter.h"
 #include "compiler/ir/stmt_text.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
@@ -14,6 +19,14 @@ namespace hackc::interp {
 namespace {
 
 constexpr int64_t kMaxBlocks = int64_t{1} << 24;
+
+struct LaneLaunch {
+  std::string_view level;      // "kernel", for messages
+  int lanes = 1;               // threads of a block
+  std::vector<ir::Expr> grid;  // three extents over symbols, or none: one block
+  bool traced = false;         // look for races
+  bool reverse_blocks = false;
+};
 
 absl::Status CheckSymbols(const ir::Function& fn, const FunctionRun& run) {
   for (const ir::SymbolDecl& symbol : fn.symbols) {
@@ -130,14 +143,38 @@ class Machine {
   Names names_;
 };
 
-}  // namespace
-
 absl::Status RunLanes(const ir::Function& fn, const LaneLaunch& launch, FunctionRun& run) {
   try {
     return Machine(fn, launch, run).Run();
   } catch (const InternalError& error) {  // what a verifier would have refused
     return absl::InvalidArgumentError(Cat(launch.level, " ", fn.name, ": ", error.what()));
   }
+}
+
+}  // namespace
+
+absl::Status RunLoop(const ir::LoopFn& fn, FunctionRun& run) {
+  return RunLanes(fn.fn, {.level = "loop"}, run);
+}
+
+absl::Status RunTile(const ir::TileFn& fn, FunctionRun& run) {
+  return RunLanes(fn.fn, {.level = "tile"}, run);
+}
+
+absl::Status RunKernel(const ir::KernelFn& kernel, FunctionRun& run,
+                       const KernelRunOptions& options) {
+  if (kernel.threads < 1 || kernel.threads > 1024 || kernel.grid.size() != 3) {
+    return absl::InvalidArgumentError(Cat("kernel ", kernel.fn.name, ": ", kernel.threads,
+                                          " threads, grid rank ", kernel.grid.size(),
+                                          "; 1 to 1024 and 3 are possible"));
+  }
+  return RunLanes(kernel.fn,
+                  {.level = "kernel",
+                   .lanes = kernel.threads,
+                   .grid = kernel.grid,
+                   .traced = options.find_races,
+                   .reverse_blocks = options.reverse_blocks},
+                  run);
 }
 
 }  // namespace hackc::interp

@@ -2,13 +2,17 @@
 #include "compiler/interp/lane_memory.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 namespace hackc::interp {
 namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 30;
+
+// Whether an earlier access is by somebody else with no barrier between; lane -1: there was none.
+bool Races(int lane, int block, int epoch, const Accessor& by) {
+  return lane != -1 && (block != by.block || (epoch == by.epoch && lane != by.lane));
+}
 
 }  // namespace
 
@@ -82,10 +86,8 @@ void LaneMemory::FailRead(int64_t offset, const Accessor& by) const {
 
 void LaneMemory::TraceRead(int64_t offset, const Accessor& by) {
   Trace& trace = traces_[offset];
-  if (trace.writer != kNone && (trace.writer_block != by.block ||
-                                (trace.writer_epoch == by.epoch && trace.writer != by.lane))) {
+  if (Races(trace.writer, trace.writer_block, trace.writer_epoch, by))
     Race(offset, "read of a written element", trace.writer, trace.writer_block, by);
-  }
   const bool again = trace.reader_epoch == by.epoch && trace.reader != by.lane;
   trace.reader = again ? kMany : by.lane;
   trace.reader_epoch = by.epoch;
@@ -101,14 +103,10 @@ void LaneMemory::CheckWrite(int64_t offset, const Accessor& by) {
   }
   if (traces_.empty()) return;
   Trace& trace = traces_[offset];
-  if (trace.writer != kNone && (trace.writer_block != by.block ||
-                                (trace.writer_epoch == by.epoch && trace.writer != by.lane))) {
+  if (Races(trace.writer, trace.writer_block, trace.writer_epoch, by))
     Race(offset, "second write", trace.writer, trace.writer_block, by);
-  }
-  if (trace.reader != kNone && (trace.reader_block != by.block ||
-                                (trace.reader_epoch == by.epoch && trace.reader != by.lane))) {
+  if (Races(trace.reader, trace.reader_block, trace.reader_epoch, by))
     Race(offset, "write of a read element", trace.reader, trace.reader_block, by);
-  }
   trace.writer = by.lane;
   trace.writer_block = by.block;
   trace.writer_epoch = by.epoch;

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <optional>
 
+#include "compiler/interp/scalar_ops.h"
+
 namespace hackc::interp {
 namespace {
 
@@ -18,24 +20,8 @@ std::optional<int64_t> Evaluate(const ir::Expr& e, const std::map<std::string, i
   if (binary == nullptr) return std::nullopt;
   const std::optional<int64_t> a = Evaluate(binary->a, symbols), b = Evaluate(binary->b, symbols);
   if (!a || !b) return std::nullopt;
-  switch (binary->op) {
-    case ir::BinaryOp::kAdd:
-      return *a + *b;
-    case ir::BinaryOp::kSub:
-      return *a - *b;
-    case ir::BinaryOp::kMul:
-      return *a * *b;
-    case ir::BinaryOp::kFloorDiv:
-      return *b > 0 ? std::optional(*a / *b - (*a % *b < 0)) : std::nullopt;
-    case ir::BinaryOp::kMod:
-      return *b > 0 ? std::optional((*a % *b + *b) % *b) : std::nullopt;
-    case ir::BinaryOp::kMin:
-      return std::min(*a, *b);
-    case ir::BinaryOp::kMax:
-      return std::max(*a, *b);
-    default:
-      return std::nullopt;
-  }
+  if (binary->op == ir::BinaryOp::kDiv || binary->op == ir::BinaryOp::kPow) return std::nullopt;
+  return ApplyInteger(binary->op, *a, *b);
 }
 
 }  // namespace

@@ -12,34 +12,17 @@ using ir::BinaryOp;
 using ir::UnaryOp;
 
 double ApplyFloat(UnaryOp op, double a) {
-  switch (op) {
-    case UnaryOp::kNeg:
-      return -a;
-    case UnaryOp::kExp:
-      return std::exp(a);
-    case UnaryOp::kExp2:
-      return std::exp2(a);
-    case UnaryOp::kLog:
-      return std::log(a);
-    case UnaryOp::kSqrt:
-      return std::sqrt(a);
-    case UnaryOp::kRsqrt:
-      return 1 / std::sqrt(a);
-    case UnaryOp::kTanh:
-      return std::tanh(a);
-    case UnaryOp::kErf:
-      return std::erf(a);
-    case UnaryOp::kSin:
-      return std::sin(a);
-    case UnaryOp::kCos:
-      return std::cos(a);
-    case UnaryOp::kAbs:
-      return std::abs(a);
-    case UnaryOp::kNot:
-      break;
-  }
-  HACKC_FAIL() << Name(op) << " of a float";
-  return 0;
+  HACKC_CHECK(op != UnaryOp::kNot) << Name(op) << " of a float";
+  static constexpr double (*kFunctions[])(double) = {
+      // in the order of UnaryOp
+      [](double x) { return -x; },           [](double x) { return std::exp(x); },
+      [](double x) { return std::exp2(x); }, [](double x) { return std::log(x); },
+      [](double x) { return std::sqrt(x); }, [](double x) { return 1 / std::sqrt(x); },
+      [](double x) { return std::tanh(x); }, [](double x) { return std::erf(x); },
+      [](double x) { return std::sin(x); },  [](double x) { return std::cos(x); },
+      [](double x) { return std::abs(x); },
+  };
+  return kFunctions[static_cast<size_t>(op)](a);
 }
 
 double ApplyFloat(BinaryOp op, double a, double b) {
@@ -58,15 +41,6 @@ double ApplyFloat(BinaryOp op, double a, double b) {
       return std::fmax(a, b);
     case BinaryOp::kPow:
       return std::pow(a, b);
-    default:
-      break;
-  }
-  HACKC_FAIL() << Name(op) << " of floats";
-  return 0;
-}
-
-bool CompareFloat(BinaryOp op, double a, double b) {
-  switch (op) {
     case BinaryOp::kLt:
       return a < b;
     case BinaryOp::kLe:
@@ -79,7 +53,7 @@ bool CompareFloat(BinaryOp op, double a, double b) {
       break;
   }
   HACKC_FAIL() << Name(op) << " of floats";
-  return false;
+  return 0;
 }
 
 int64_t ApplyInteger(UnaryOp op, int64_t a) {
@@ -137,10 +111,6 @@ std::optional<int64_t> ApplyInteger(BinaryOp op, int64_t a, int64_t b) {
   }
   HACKC_FAIL() << Name(op) << " of integers";
   return std::nullopt;
-}
-
-bool IsComparison(BinaryOp op) {
-  return op == BinaryOp::kLt || op == BinaryOp::kLe || op == BinaryOp::kEq || op == BinaryOp::kNe;
 }
 
 }  // namespace hackc::interp

@@ -23,13 +23,11 @@ enum class Arithmetic : uint8_t {
 };
 
 double ApplyFloat(ir::UnaryOp op, double a);
-double ApplyFloat(ir::BinaryOp op, double a, double b);  // arithmetic
-bool CompareFloat(ir::BinaryOp op, double a, double b);  // kLt, kLe, kEq, kNe
+double ApplyFloat(ir::BinaryOp op, double a, double b);  // comparisons give 0 or 1
 int64_t ApplyInteger(ir::UnaryOp op, int64_t a);         // kNeg, kAbs, kNot
 // 64 bits wide, wrapping; comparisons and logic give 0 or 1; nullopt: division by zero or a shift
 // out of range.
 std::optional<int64_t> ApplyInteger(ir::BinaryOp op, int64_t a, int64_t b);
-bool IsComparison(ir::BinaryOp op);
 
 // Rounding of an operation's result of type `dtype`.
 inline double RoundResult(Arithmetic arithmetic, ir::DType dtype, double value) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reference semantics of Tensor IR: every element of every operation from its expression, one after
-// another.
+// another, by the interpreter of loop_interpreter.h.
 //
 //   HACKC_ASSIGN_OR_RETURN(auto outputs, RunTensor(module, run));   // run as for RunGraph
 //   outputs.at("logits");

@@ -85,17 +85,19 @@ void MmaOfWarp(const ir::Mma& n, const MmaLayout& layout, int first, Fragment c,
   auto read = [&](Fragment fragment, int lane, int i) {
     return fragment.memory.Read(fragment.offsets[first + lane] + i, state.At(first + lane)).f;
   };
+  auto operand = [&](Fragment fragment, int lane, int i) {
+    const double value = read(fragment, lane, i);
+    return truncate ? ToTf32(value) : value;
+  };
   double left[16][16], right[16][8];
   for (int lane = 0; lane < 32; ++lane) {
     for (int i = 0; i < layout.a_count; ++i) {
       const MmaLayout::Position p = layout.A(lane, i);
-      const double value = read(a, lane, i);
-      left[p.row][p.column] = truncate ? ToTf32(value) : value;
+      left[p.row][p.column] = operand(a, lane, i);
     }
     for (int i = 0; i < layout.b_count; ++i) {
       const MmaLayout::Position p = layout.B(lane, i);
-      const double value = read(b, lane, i);
-      right[p.row][p.column] = truncate ? ToTf32(value) : value;
+      right[p.row][p.column] = operand(b, lane, i);
     }
   }
   for (int lane = 0; lane < 32; ++lane) {

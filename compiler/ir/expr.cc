@@ -6,11 +6,26 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "compiler/ir/expr_query.h"
+#include "compiler/ir/fields.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/text_lexer.h"
+#include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
 
 namespace hackc::ir {
+
+HACKC_FIELDS(IntLiteral, "int", value, dtype)
+HACKC_FIELDS(FloatLiteral, "float", value, dtype)
+HACKC_FIELDS(Var, "var", name, dtype)
+HACKC_FIELDS(Symbol, "symbol", name)
+HACKC_FIELDS(Builtin, "builtin", kind)
+HACKC_FIELDS(Unary, "unary", op, a)
+HACKC_FIELDS(Binary, "binary", op, a, b)
+HACKC_FIELDS(Select, "select", condition, a, b)
+HACKC_FIELDS(Cast, "cast", dtype, a)
+HACKC_FIELDS(Load, "load", buffer, dtype, indices, guard)
+HACKC_FIELDS(Shuffle, "shuffle", kind, value, lane)
 
 std::string_view Name(UnaryOp op) {
   static constexpr std::string_view kNames[] = {"neg",  "exp", "exp2", "log", "sqrt", "rsqrt",
@@ -35,61 +50,51 @@ std::string_view Name(ShuffleKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-std::vector<Expr> Children(const Expr& e) {
-  return std::visit(
-      [](const auto& n) -> std::vector<Expr> {
-        using T = std::decay_t<decltype(n)>;
-        if constexpr (std::is_same_v<T, Unary> || std::is_same_v<T, Cast>) return {n.a};
-        if constexpr (std::is_same_v<T, Binary>) return {n.a, n.b};
-        if constexpr (std::is_same_v<T, Select>) return {n.condition, n.a, n.b};
-        if constexpr (std::is_same_v<T, Load>) {
-          std::vector<Expr> children = n.indices;
-          children.push_back(n.guard);
-          return children;
-        }
-        if constexpr (std::is_same_v<T, Shuffle>) return {n.value, n.lane};
-        return {};
-      },
-      e->node);
-}
-
 namespace {
 
 size_t Mix(size_t seed, size_t value) {
   return (seed ^ (value + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2))) * 0x100000001b3ULL;
 }
+// Calls `visit` on the value of each field of `e`.
+template <typename Visit>
+void ForEachValue(const Expr& e, Visit&& visit) {
+  std::visit(
+      [&]<typename T>(const T& n) {
+        ForEachField<T>([&](const auto& field) { visit(n.*field.member); });
+      },
+      e->node);
+}
+
 size_t HashOf(const Expr& e) { return e ? e->hash : 7; }
-size_t HashOf(const std::string& s) { return std::hash<std::string>{}(s); }
+size_t HashOf(const std::vector<Expr>& list) {
+  size_t hash = list.size();
+  for (const Expr& e : list) hash = Mix(hash, HashOf(e));
+  return hash;
+}
+template <typename T>
+size_t HashOf(const T& value) {
+  return std::hash<T>{}(value);
+}
+
+bool SameValue(const Expr& a, const Expr& b) { return Equal(a, b); }
+bool SameValue(double a, double b) { return a == b && std::signbit(a) == std::signbit(b); }
+bool SameValue(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), ExprEqual());
+}
+template <typename T>
+bool SameValue(const T& a, const T& b) {
+  return a == b;
+}
 
 Expr Make(ExprVariant node, DType dtype) {
-  size_t hash = Mix(node.index(), static_cast<size_t>(dtype));
-  std::visit(
-      [&](const auto& n) {
-        using T = std::decay_t<decltype(n)>;
-        if constexpr (std::is_same_v<T, IntLiteral>) hash = Mix(hash, static_cast<size_t>(n.value));
-        if constexpr (std::is_same_v<T, FloatLiteral>)
-          hash = Mix(hash, std::hash<double>{}(n.value));
-        if constexpr (std::is_same_v<T, Var> || std::is_same_v<T, Symbol>)
-          hash = Mix(hash, HashOf(n.name));
-        if constexpr (std::is_same_v<T, Builtin> || std::is_same_v<T, Shuffle>)
-          hash = Mix(hash, static_cast<size_t>(n.kind));
-        if constexpr (std::is_same_v<T, Unary> || std::is_same_v<T, Binary>)
-          hash = Mix(hash, static_cast<size_t>(n.op));
-        if constexpr (std::is_same_v<T, Load>) hash = Mix(hash, HashOf(n.buffer));
-      },
-      node);
-  auto result = std::make_shared<ExprNode>(ExprNode{std::move(node), dtype, hash, 1});
+  auto result = std::make_shared<ExprNode>(ExprNode{std::move(node), dtype, 0, 1});
+  size_t hash = Mix(result->node.index(), static_cast<size_t>(dtype));
+  ForEachValue(result, [&](const auto& value) { hash = Mix(hash, HashOf(value)); });
+  result->hash = hash;
   for (const Expr& child : Children(result)) {
-    result->hash = Mix(result->hash, HashOf(child));
     if (child) result->depth = std::max(result->depth, child->depth + 1);
   }
   return result;
-}
-
-// b is neither 0 nor -1.
-int64_t FloorDivide(int64_t a, int64_t b) {
-  int64_t q = a / b;
-  return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
 }
 
 // Folds two integer literals; nullopt when the result is not representable or undefined.
@@ -139,84 +144,64 @@ std::optional<int64_t> FoldInts(BinaryOp op, int64_t a, int64_t b) {
   return std::nullopt;
 }
 
-bool IsComparison(BinaryOp op) {
-  return op == BinaryOp::kLt || op == BinaryOp::kLe || op == BinaryOp::kEq || op == BinaryOp::kNe;
+void PrintTo(const Expr& e, std::string& out);
+
+void Add(std::string& out, const Expr& e) { PrintTo(e, out); }
+void Add(std::string& out, const std::vector<Expr>& items) {
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i) out += ", ";
+    PrintTo(items[i], out);
+  }
+}
+template <typename T>
+void Add(std::string& out, const T& text) {
+  AppendTo(out, text);
 }
 
 void PrintTo(const Expr& e, std::string& out) {
   if (!e) return;
-  auto list = [&](const std::vector<Expr>& items) {
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (i) out += ", ";
-      PrintTo(items[i], out);
+  auto add = [&](const auto&... parts) { (Add(out, parts), ...); };
+  if (const auto* n = As<IntLiteral>(e)) {
+    if (n->dtype == DType::kBool) return add(n->value != 0);
+    add(n->value, n->dtype == DType::kI64 ? "l" : "");
+  } else if (const auto* n = As<FloatLiteral>(e)) {
+    add(PrintFloat(n->value));
+    if (n->dtype != DType::kF32) add(":", Name(n->dtype));
+  } else if (const auto* n = As<Var>(e)) {
+    add("%", n->name);
+  } else if (const auto* n = As<Symbol>(e)) {
+    add(n->name);
+  } else if (const auto* n = As<Builtin>(e)) {
+    add(Name(n->kind));
+  } else if (const auto* n = As<Unary>(e)) {
+    add(Name(n->op), "(", n->a, ")");
+  } else if (const auto* n = As<Binary>(e)) {
+    if (n->op == BinaryOp::kMin || n->op == BinaryOp::kMax || n->op == BinaryOp::kPow) {
+      add(Name(n->op), "(", n->a, ", ", n->b, ")");
+    } else {
+      add("(", n->a, " ", Name(n->op), " ", n->b, ")");
     }
-  };
-  std::visit(
-      [&](const auto& n) {
-        using T = std::decay_t<decltype(n)>;
-        if constexpr (std::is_same_v<T, IntLiteral>) {
-          if (n.dtype == DType::kBool) {
-            out += n.value ? "true" : "false";
-          } else {
-            out += std::to_string(n.value);
-            if (n.dtype == DType::kI64) out += "l";
-          }
-        } else if constexpr (std::is_same_v<T, FloatLiteral>) {
-          out += PrintFloat(n.value);
-          if (n.dtype != DType::kF32) out += ":" + std::string(Name(n.dtype));
-        } else if constexpr (std::is_same_v<T, Var>) {
-          out += "%" + n.name;
-        } else if constexpr (std::is_same_v<T, Symbol>) {
-          out += n.name;
-        } else if constexpr (std::is_same_v<T, Builtin>) {
-          out += Name(n.kind);
-        } else if constexpr (std::is_same_v<T, Unary>) {
-          out += Name(n.op);
-          out += "(";
-          PrintTo(n.a, out);
-          out += ")";
-        } else if constexpr (std::is_same_v<T, Binary>) {
-          bool call = n.op == BinaryOp::kMin || n.op == BinaryOp::kMax || n.op == BinaryOp::kPow;
-          if (call) out += Name(n.op);
-          out += "(";
-          PrintTo(n.a, out);
-          if (call) {
-            out += ", ";
-          } else {
-            out += " ";
-            out += Name(n.op);
-            out += " ";
-          }
-          PrintTo(n.b, out);
-          out += ")";
-        } else if constexpr (std::is_same_v<T, Select>) {
-          out += "select(";
-          list({n.condition, n.a, n.b});
-          out += ")";
-        } else if constexpr (std::is_same_v<T, Cast>) {
-          out += Name(n.dtype);
-          out += "(";
-          PrintTo(n.a, out);
-          out += ")";
-        } else if constexpr (std::is_same_v<T, Load>) {
-          out += "@" + n.buffer + "[";
-          list(n.indices);
-          if (n.guard) {
-            out += " if ";
-            PrintTo(n.guard, out);
-          }
-          out += "]";
-        } else if constexpr (std::is_same_v<T, Shuffle>) {
-          out += Name(n.kind);
-          out += "(";
-          list({n.value, n.lane});
-          out += ")";
-        }
-      },
-      e->node);
+  } else if (const auto* n = As<Select>(e)) {
+    add("select(", n->condition, ", ", n->a, ", ", n->b, ")");
+  } else if (const auto* n = As<Cast>(e)) {
+    add(Name(n->dtype), "(", n->a, ")");
+  } else if (const auto* n = As<Load>(e)) {
+    add("@", n->buffer, "[", n->indices, n->guard ? " if " : "", n->guard, "]");
+  } else if (const auto* n = As<Shuffle>(e)) {
+    add(Name(n->kind), "(", n->value, ", ", n->lane, ")");
+  }
 }
 
 }  // namespace
+
+int64_t FloorDivide(int64_t a, int64_t b) {
+  int64_t q = a / b;
+  return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
+}
+
+bool IsComparison(BinaryOp op) {
+  return op == BinaryOp::kLt || op == BinaryOp::kLe || op == BinaryOp::kEq || op == BinaryOp::kNe;
+}
 
 Expr IntLit(int64_t value, DType dtype) { return Make(IntLiteral{value, dtype}, dtype); }
 Expr BoolLit(bool value) { return IntLit(value, DType::kBool); }
@@ -251,38 +236,16 @@ Expr MakeBinary(BinaryOp op, Expr a, Expr b) {
     if (auto folded = FoldInts(op, *va, *vb)) return IntLit(*folded, dtype);
   }
   if (!IsFloat(a->dtype)) {
-    switch (op) {
-      case BinaryOp::kAdd:
-        if (va == 0) return b;
-        if (vb == 0) return a;
-        break;
-      case BinaryOp::kSub:
-        if (vb == 0) return a;
-        break;
-      case BinaryOp::kMul:
-        if (va == 1) return b;
-        if (vb == 1) return a;
-        if (va == 0) return a;
-        if (vb == 0) return b;
-        break;
-      case BinaryOp::kFloorDiv:
-        if (vb == 1) return a;
-        if (va == 0) return a;
-        break;
-      case BinaryOp::kMod:
-        if (vb == 1) return IntLit(0, a->dtype);
-        break;
-      case BinaryOp::kAnd:
-        if (va) return *va ? b : a;
-        if (vb) return *vb ? a : b;
-        break;
-      case BinaryOp::kOr:
-        if (va) return *va ? a : b;
-        if (vb) return *vb ? b : a;
-        break;
-      default:
-        break;
-    }
+    if (op == BinaryOp::kAdd && va == 0) return b;
+    if ((op == BinaryOp::kAdd || op == BinaryOp::kSub) && vb == 0) return a;
+    if (op == BinaryOp::kMul && (va == 0 || vb == 1)) return a;
+    if (op == BinaryOp::kMul && (vb == 0 || va == 1)) return b;
+    if (op == BinaryOp::kFloorDiv && (va == 0 || vb == 1)) return a;
+    if (op == BinaryOp::kMod && vb == 1) return IntLit(0, a->dtype);
+    const bool logic = op == BinaryOp::kAnd || op == BinaryOp::kOr;
+    const bool decisive = op == BinaryOp::kOr;  // the operand that decides alone
+    if (logic && va) return (*va != 0) == decisive ? a : b;
+    if (logic && vb) return (*vb != 0) == decisive ? b : a;
   }
   return Make(Binary{op, std::move(a), std::move(b)}, dtype);
 }
@@ -344,24 +307,15 @@ bool Equal(const Expr& a, const Expr& b) {
   if (a == b) return true;
   if (!a || !b || a->hash != b->hash || a->dtype != b->dtype || a->node.index() != b->node.index())
     return false;
-  bool same = std::visit(
-      [&](const auto& x) {
-        using T = std::decay_t<decltype(x)>;
+  return std::visit(
+      [&]<typename T>(const T& x) {
         const T& y = std::get<T>(b->node);
-        if constexpr (std::is_same_v<T, IntLiteral>) return x.value == y.value;
-        if constexpr (std::is_same_v<T, FloatLiteral>)
-          return x.value == y.value && std::signbit(x.value) == std::signbit(y.value);
-        if constexpr (std::is_same_v<T, Var> || std::is_same_v<T, Symbol>) return x.name == y.name;
-        if constexpr (std::is_same_v<T, Builtin> || std::is_same_v<T, Shuffle>)
-          return x.kind == y.kind;
-        if constexpr (std::is_same_v<T, Unary> || std::is_same_v<T, Binary>) return x.op == y.op;
-        if constexpr (std::is_same_v<T, Load>) return x.buffer == y.buffer;
-        return true;
+        bool same = true;
+        ForEachField<T>(
+            [&](const auto& field) { same = same && SameValue(x.*field.member, y.*field.member); });
+        return same;
       },
       a->node);
-  if (!same) return false;
-  std::vector<Expr> ca = Children(a), cb = Children(b);
-  return ca.size() == cb.size() && std::equal(ca.begin(), ca.end(), cb.begin(), ExprEqual());
 }
 
 std::optional<int64_t> AsInt(const Expr& e) {
@@ -375,6 +329,16 @@ std::string Print(const Expr& e) {
   return out;
 }
 
+std::vector<Expr> Children(const Expr& e) {
+  std::vector<Expr> children;
+  ForEachValue(e, [&]<typename T>(const T& value) {
+    if constexpr (std::is_same_v<T, Expr>) children.push_back(value);
+    if constexpr (std::is_same_v<T, std::vector<Expr>>)
+      children.insert(children.end(), value.begin(), value.end());
+  });
+  return children;
+}
+
 void Walk(const Expr& e, const std::function<void(const Expr&)>& visit) {
   if (!e) return;
   visit(e);
@@ -383,46 +347,38 @@ void Walk(const Expr& e, const std::function<void(const Expr&)>& visit) {
 
 namespace {
 
+Expr Remake(const Unary& n) { return MakeUnary(n.op, n.a); }
+Expr Remake(const Binary& n) { return MakeBinary(n.op, n.a, n.b); }
+Expr Remake(const Select& n) { return MakeSelect(n.condition, n.a, n.b); }
+Expr Remake(const Cast& n) { return MakeCast(n.dtype, n.a); }
+Expr Remake(const Load& n) { return MakeLoad(n.buffer, n.dtype, n.indices, n.guard); }
+Expr Remake(const Shuffle& n) { return MakeShuffle(n.kind, n.value, n.lane); }
+
 // Shared subtrees are rewritten once: `memo` is keyed by handle.
 Expr RewriteMemo(const Expr& e, const std::function<Expr(const Expr&)>& rewrite,
                  std::unordered_map<const ExprNode*, Expr>& memo) {
   if (!e) return e;
   if (auto it = memo.find(e.get()); it != memo.end()) return it->second;
   std::vector<Expr> parts;
-  auto recurse = [&](const Expr& child) {
-    return parts.emplace_back(RewriteMemo(child, rewrite, memo));
+  bool changed = false;
+  auto recurse = [&]<typename T>(T& value) {
+    auto one = [&](Expr& child) {
+      parts.push_back(RewriteMemo(child, rewrite, memo));
+      changed |= parts.back() != child;
+      child = parts.back();
+    };
+    if constexpr (std::is_same_v<T, Expr>) one(value);
+    if constexpr (std::is_same_v<T, std::vector<Expr>>)
+      std::for_each(value.begin(), value.end(), one);
   };
   Expr rebuilt = std::visit(
-      [&](const auto& n) -> Expr {
-        using T = std::decay_t<decltype(n)>;
-        if constexpr (std::is_same_v<T, Unary>) {
-          Expr a = recurse(n.a);
-          return a == n.a ? e : MakeUnary(n.op, a);
-        } else if constexpr (std::is_same_v<T, Cast>) {
-          Expr a = recurse(n.a);
-          return a == n.a ? e : MakeCast(n.dtype, a);
-        } else if constexpr (std::is_same_v<T, Binary>) {
-          Expr a = recurse(n.a), b = recurse(n.b);
-          return a == n.a && b == n.b ? e : MakeBinary(n.op, a, b);
-        } else if constexpr (std::is_same_v<T, Select>) {
-          Expr c = recurse(n.condition), a = recurse(n.a), b = recurse(n.b);
-          return c == n.condition && a == n.a && b == n.b ? e : MakeSelect(c, a, b);
-        } else if constexpr (std::is_same_v<T, Load>) {
-          std::vector<Expr> indices;
-          bool changed = false;
-          for (const Expr& index : n.indices) {
-            indices.push_back(recurse(index));
-            changed |= indices.back() != index;
-          }
-          Expr guard = recurse(n.guard);
-          changed |= guard != n.guard;
-          return changed ? MakeLoad(n.buffer, n.dtype, std::move(indices), guard) : e;
-        } else if constexpr (std::is_same_v<T, Shuffle>) {
-          Expr value = recurse(n.value), lane = recurse(n.lane);
-          return value == n.value && lane == n.lane ? e : MakeShuffle(n.kind, value, lane);
-        } else {
-          return e;
+      [&]<typename T>(const T& n) {
+        if constexpr (requires { Remake(n); }) {
+          T copy = n;
+          ForEachField<T>([&](const auto& field) { recurse(copy.*field.member); });
+          if (changed) return Remake(copy);
         }
+        return e;
       },
       e->node);
   // Folding may leave one of the parts (0 * 3 + %i is %i), which `rewrite` has seen: not twice.

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/expr_query.h"
 #include "compiler/support/cat.h"
-#include "compiler/support/status_macros.h"
 
 namespace hackc::ir {
 namespace {
@@ -21,8 +21,6 @@ std::optional<Enum> FromName(std::string_view name, int count) {
   }
   return std::nullopt;
 }
-
-bool IsInteger(DType dtype) { return dtype == DType::kI32 || dtype == DType::kI64; }
 
 bool Takes(BinaryOp op, DType dtype) {
   switch (op) {
@@ -69,7 +67,7 @@ class Parser {
 
  private:
   absl::Status TooDeep() const {
-    return lexer_.Error(Cat("expression nested more than ", kMaxExprDepth, " deep"));
+    return lexer_.Error("expression nested more than ", kMaxExprDepth, " deep");
   }
 
   absl::StatusOr<Expr> ParseAny(const Token& at) {
@@ -114,14 +112,14 @@ class Parser {
 
   absl::StatusOr<Expr> ParseVariable(const Token& at) {
     std::optional<DType> dtype = scope_.variable ? scope_.variable(at.text) : std::nullopt;
-    if (!dtype) return lexer_.Error(Cat("%", at.text, " is not defined here"));
+    if (!dtype) return lexer_.Error("%", at.text, " is not defined here");
     lexer_.Take();
     return MakeVar(std::string(at.text), *dtype);
   }
 
   absl::StatusOr<Expr> ParseLoad(const Token& at) {
     std::optional<DType> dtype = scope_.buffer ? scope_.buffer(at.text) : std::nullopt;
-    if (!dtype) return lexer_.Error(Cat("@", at.text, " is not defined here"));
+    if (!dtype) return lexer_.Error("@", at.text, " is not defined here");
     lexer_.Take();
     HACKC_RETURN_IF_ERROR(lexer_.Expect("["));
     std::vector<Expr> indices;
@@ -145,7 +143,7 @@ class Parser {
     Token at = lexer_.Peek();
     HACKC_ASSIGN_OR_RETURN(Expr e, Parse());
     if (accepts(e->dtype)) return e;
-    return TextLexer::ErrorAt(at, Cat("expected ", what, ", got ", Name(e->dtype)));
+    return TextLexer::ErrorAt(at, "expected ", what, ", got ", Name(e->dtype));
   }
 
   absl::StatusOr<Expr> ParseWord(const Token& at) {
@@ -155,7 +153,7 @@ class Parser {
     if (auto builtin = FromName<BuiltinKind>(at.text, 4)) return MakeBuiltin(*builtin);
     if (lexer_.Is("(")) return ParseCall(at);
     if (scope_.symbol && !scope_.symbol(at.text)) {
-      return TextLexer::ErrorAt(at, Cat("`", at.text, "` is not a symbol known here"));
+      return TextLexer::ErrorAt(at, "`", at.text, "` is not a symbol known here");
     }
     return MakeSymbol(std::string(at.text));
   }
@@ -169,8 +167,8 @@ class Parser {
     } while (lexer_.Accept(","));
     HACKC_RETURN_IF_ERROR(lexer_.Expect(")"));
     if (arguments.size() == count) return arguments;
-    return TextLexer::ErrorAt(
-        at, Cat("`", at.text, "` takes ", count, " arguments, got ", arguments.size()));
+    return TextLexer::ErrorAt(at, "`", at.text, "` takes ", count, " arguments, got ",
+                              arguments.size());
   }
 
   absl::StatusOr<Expr> ParseCall(const Token& at) {
@@ -198,7 +196,7 @@ class Parser {
       if (!IsInteger(args[1]->dtype)) return WrongType(at, args[1]);
       return MakeShuffle(*kind, args[0], args[1]);
     }
-    return TextLexer::ErrorAt(at, Cat("unknown function `", at.text, "`"));
+    return TextLexer::ErrorAt(at, "unknown function `", at.text, "`");
   }
 
   absl::StatusOr<Expr> ParseInfix() {
@@ -225,11 +223,11 @@ class Parser {
   }
 
   static absl::Status WrongType(const Token& at, const Expr& e) {
-    return TextLexer::ErrorAt(at, Cat("`", at.text, "` does not take ", Name(e->dtype)));
+    return TextLexer::ErrorAt(at, "`", at.text, "` does not take ", Name(e->dtype));
   }
   static absl::Status Mismatch(const Token& at, const Expr& a, const Expr& b) {
-    return TextLexer::ErrorAt(
-        at, Cat("operands of `", at.text, "` are ", Name(a->dtype), " and ", Name(b->dtype)));
+    return TextLexer::ErrorAt(at, "operands of `", at.text, "` are ", Name(a->dtype), " and ",
+                              Name(b->dtype));
   }
 
   TextLexer& lexer_;
@@ -248,6 +246,20 @@ absl::StatusOr<Expr> ParseExpr(std::string_view text, const ExprScope& scope) {
   HACKC_ASSIGN_OR_RETURN(Expr e, ParseExpr(lexer, scope));
   HACKC_RETURN_IF_ERROR(lexer.ExpectEnd());
   return e;
+}
+
+absl::StatusOr<SymbolDecl> ParseSymbol(TextLexer& lexer) {
+  SymbolDecl symbol;
+  HACKC_ASSIGN_OR_RETURN(symbol.name, lexer.Identifier("the symbol's name"));
+  HACKC_RETURN_IF_ERROR(lexer.Expect("in"));
+  HACKC_ASSIGN_OR_RETURN(symbol.min, lexer.Integer("the smallest value"));
+  HACKC_RETURN_IF_ERROR(lexer.Expect(".."));
+  HACKC_ASSIGN_OR_RETURN(symbol.max, lexer.Integer("the largest value"));
+  return symbol;
+}
+
+std::string Print(const SymbolDecl& symbol) {
+  return Cat("symbol ", symbol.name, " in ", symbol.min, "..", symbol.max);
 }
 
 absl::StatusOr<DType> ParseDType(TextLexer& lexer) {

@@ -13,9 +13,11 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "compiler/ir/buffer.h"
 #include "compiler/ir/expr.h"
 #include "compiler/ir/text_lexer.h"
 
@@ -33,6 +35,10 @@ absl::StatusOr<Expr> ParseExpr(TextLexer& lexer, const ExprScope& scope);
 
 // A whole text that is one expression.
 absl::StatusOr<Expr> ParseExpr(std::string_view text, const ExprScope& scope);
+
+// "symbol seq in 1..2048"; the word `symbol` is taken already.
+absl::StatusOr<SymbolDecl> ParseSymbol(TextLexer& lexer);
+std::string Print(const SymbolDecl& symbol);
 
 // `dtype` as a word.
 absl::StatusOr<DType> ParseDType(TextLexer& lexer);

@@ -154,8 +154,7 @@ absl::StatusOr<T> ParseFields(TextLexer& lexer, const ExprScope& scope) {
     Token at = lexer.Peek();
     HACKC_RETURN_IF_ERROR(lexer.Identifier("a field's name").status());
     for (std::string_view other : seen) {
-      if (other == at.text)
-        return TextLexer::ErrorAt(at, Cat("field `", at.text, "` is given twice"));
+      if (other == at.text) return TextLexer::ErrorAt(at, "field `", at.text, "` is given twice");
     }
     seen.push_back(at.text);
     HACKC_RETURN_IF_ERROR(lexer.Expect("="));
@@ -167,8 +166,7 @@ absl::StatusOr<T> ParseFields(TextLexer& lexer, const ExprScope& scope) {
       status = ParseValue(lexer, scope, node.*field.member);
     });
     HACKC_RETURN_IF_ERROR(status);
-    if (!known)
-      return TextLexer::ErrorAt(at, Cat("`", NodeName<T>(), "` has no field `", at.text, "`"));
+    if (!known) return TextLexer::ErrorAt(at, "`", NodeName<T>(), "` has no field `", at.text, "`");
   }
   lexer.Take();
   return node;

@@ -38,6 +38,17 @@ template <typename T>
 inline constexpr bool kIsOperand =
     std::is_same_v<T, std::string> || std::is_same_v<T, std::vector<std::string>>;
 
+// Calls `visit(field, name)` for each operand of `op`, absent ones ("") too.
+template <typename T, typename Visit>
+void ForEachOperand(const T& op, Visit&& visit) {
+  ForEachField<T>([&](const auto& field) {
+    const auto& value = op.*field.member;
+    if constexpr (kIsOperand<std::decay_t<decltype(value)>>) {
+      for (const std::string& name : std::vector<std::string>{value}) visit(field.name, name);
+    }
+  });
+}
+
 // Names of the values that an operation reads, absent ones ("") left out.
 std::vector<std::string> Operands(const GraphOp& op);
 // "linear"

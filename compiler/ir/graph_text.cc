@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/graph_text.h"
 
-#include <optional>
 #include <utility>
 
 #include "compiler/ir/field_text.h"
@@ -14,26 +13,13 @@ namespace {
 
 constexpr std::string_view kNone = "none";
 
-std::string OperandText(const std::string& name) {
-  return name.empty() ? std::string(kNone) : "%" + name;
-}
-
 template <typename T>
 void PrintFieldsOf(const T& op, std::string& out) {
   out += Cat(NodeName<T>(), "(");
   std::string_view separator;
-  ForEachField<T>([&](const auto& field) {
-    const auto& value = op.*field.member;
-    using Value = std::decay_t<decltype(value)>;
-    if constexpr (std::is_same_v<Value, std::string>) {
-      out += Cat(separator, OperandText(value));
-      separator = ", ";
-    } else if constexpr (kIsOperand<Value>) {
-      for (const std::string& name : value) {
-        out += Cat(separator, OperandText(name));
-        separator = ", ";
-      }
-    }
+  ForEachOperand(op, [&](std::string_view, const std::string& name) {
+    out += Cat(separator, name.empty() ? std::string(kNone) : "%" + name);
+    separator = ", ";
   });
   out += ")";
   separator = " {";
@@ -66,22 +52,15 @@ absl::Status ParseOperands(TextLexer& lexer, T& op) {
   ForEachField<T>([&](const auto& field) {
     auto& value = op.*field.member;
     using Value = std::decay_t<decltype(value)>;
-    const auto next = [&]() -> absl::StatusOr<std::string> {
-      if (!first) HACKC_RETURN_IF_ERROR(lexer.Expect(","));
+    const auto next = [&](std::string& name) {
+      if (!first) status = lexer.Expect(",");
       first = false;
-      return ParseOperand(lexer);
+      if (status.ok()) status = Into(name, ParseOperand(lexer));
     };
     if constexpr (std::is_same_v<Value, std::string>) {
-      if (!status.ok()) return;
-      absl::StatusOr<std::string> name = next();
-      status = name.status();
-      if (name.ok()) value = *std::move(name);
+      if (status.ok()) next(value);
     } else if constexpr (kIsOperand<Value>) {
-      while (status.ok() && !lexer.Is(")")) {
-        absl::StatusOr<std::string> name = next();
-        status = name.status();
-        if (name.ok()) value.push_back(*std::move(name));
-      }
+      while (status.ok() && !lexer.Is(")")) next(value.emplace_back());
     }
   });
   HACKC_RETURN_IF_ERROR(status);
@@ -112,7 +91,7 @@ absl::Status ParseAttributes(TextLexer& lexer, T& op) {
 template <size_t kIndex = 0>
 absl::StatusOr<GraphOpVariant> ParseKind(TextLexer& lexer, const Token& word) {
   if constexpr (kIndex == std::variant_size_v<GraphOpVariant>) {
-    return TextLexer::ErrorAt(word, Cat("`", word.text, "` is not a Graph operation"));
+    return TextLexer::ErrorAt(word, "`", word.text, "` is not a Graph operation");
   } else {
     using T = std::variant_alternative_t<kIndex, GraphOpVariant>;
     if (word.text != NodeName<T>()) return ParseKind<kIndex + 1>(lexer, word);
@@ -125,12 +104,7 @@ absl::StatusOr<GraphOpVariant> ParseKind(TextLexer& lexer, const Token& word) {
 
 absl::StatusOr<GraphOp> ParseOp(TextLexer& lexer, const ModuleScope& scope) {
   GraphOp op;
-  HACKC_ASSIGN_OR_RETURN(op.out, lexer.PercentName("the operation's result"));
-  HACKC_RETURN_IF_ERROR(lexer.Expect(":"));
-  HACKC_ASSIGN_OR_RETURN(op.type, ParseType(lexer, scope));
-  HACKC_RETURN_IF_ERROR(lexer.Expect("="));
-  const Token word = lexer.Peek();
-  HACKC_RETURN_IF_ERROR(lexer.Identifier("an operation's name").status());
+  HACKC_ASSIGN_OR_RETURN(const Token word, ParseHead(lexer, scope, op.out, op.type));
   HACKC_ASSIGN_OR_RETURN(op.op, ParseKind(lexer, word));
   return op;
 }
@@ -145,15 +119,9 @@ void PrintOp(const GraphOp& op, std::string& out) {
 std::vector<std::string> Operands(const GraphOp& op) {
   std::vector<std::string> names;
   std::visit(
-      [&]<typename T>(const T& node) {
-        ForEachField<T>([&](const auto& field) {
-          const auto& value = node.*field.member;
-          using Value = std::decay_t<decltype(value)>;
-          if constexpr (std::is_same_v<Value, std::string>) {
-            if (!value.empty()) names.push_back(value);
-          } else if constexpr (kIsOperand<Value>) {
-            names.insert(names.end(), value.begin(), value.end());
-          }
+      [&](const auto& node) {
+        ForEachOperand(node, [&](std::string_view, const std::string& name) {
+          if (!name.empty()) names.push_back(name);
         });
       },
       op.op);

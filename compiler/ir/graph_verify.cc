@@ -24,13 +24,20 @@ class OpVerifier {
           source != module_.sources.end() && source->second->kind == SourceDecl::Kind::kState;
       const auto* append = std::get_if<GraphCacheAppend>(&op.op);
       if (is_state && (append == nullptr || append->cache != name || append->x == name)) {
-        Error("cache", Cat("state %", name, " is read by something else than cache_append"));
+        Error("cache", "state %", name, " is read by something else than cache_append");
       }
     }
   }
 
+  void Verify(const GraphOp& op) {
+    std::visit(
+        [&](const auto& node) {
+          if (Complete(node)) (*this)(node);
+        },
+        op.op);
+  }
+
   void operator()(const GraphEmbedding& op) {
-    if (!Present("ids", op.ids) || !Present("table", op.table)) return;
     const ValueType& ids = Type(op.ids);
     if (ids.dtype != DType::kI32 && ids.dtype != DType::kI64)
       Error("float", "ids are not i32 or i64");
@@ -43,7 +50,6 @@ class OpVerifier {
   }
 
   void operator()(const GraphLinear& op) {
-    if (!Present("x", op.x) || !Present("weight", op.weight)) return;
     Float(op.x);
     Float(op.weight);
     if (!Rank("linear", op.weight, 2) || !AtLeastOneDim("linear", op.x)) return;
@@ -64,7 +70,6 @@ class OpVerifier {
   void operator()(const GraphLayerNorm& op) { Norm(op.x, op.weight, op.bias, op.epsilon); }
 
   void operator()(const GraphRotaryTable& op) {
-    if (!Present("inverse_frequencies", op.inverse_frequencies)) return;
     if (!std::isfinite(op.scale)) Error("attribute", "scale is not finite");
     if (!(op.dynamic_factor >= 0) || !std::isfinite(op.dynamic_factor) ||
         (op.dynamic_factor > 0) != (op.dynamic_length > 0)) {
@@ -85,7 +90,6 @@ class OpVerifier {
   }
 
   void operator()(const GraphRope& op) {
-    if (!Present("x", op.x) || !Present("cosine", op.cosine) || !Present("sine", op.sine)) return;
     Float(op.x);
     if (!Rank("rope", op.x, 4) || !Rank("rope", op.cosine, 3)) return;
     const ValueType& x = Type(op.x);
@@ -96,13 +100,13 @@ class OpVerifier {
     Extent("rope", op.cosine, cosine.shape[0], x.shape[0]);
     Extent("rope", op.cosine, cosine.shape[1], x.shape[1]);
     if (!ProveLessEqual(cosine.shape[2] * 2, x.shape[3], module_.ranges)) {
-      Error("rope", Cat("turns ", Print(cosine.shape[2] * 2), " of ", Print(x.shape[3]), " dims"));
+      Error("rope", "turns ", Print(cosine.shape[2] * 2), " of ", Print(x.shape[3]), " dims");
     }
     Result("rope", x.shape);
   }
 
   void operator()(const GraphSplitHeads& op) {
-    if (!Present("x", op.x) || !Rank("heads", op.x, 3)) return;
+    if (!Rank("heads", op.x, 3)) return;
     const Shape& x = Type(op.x).shape;
     SameDType(op.x);
     if (op.first < 0 || op.heads < 1 || op.head_dim < 1) {
@@ -110,20 +114,19 @@ class OpVerifier {
     }
     const Expr end = IntLit(op.first) + IntLit(op.heads) * op.head_dim;
     if (!ProveLessEqual(end, x[2], module_.ranges)) {
-      Error("heads", Cat("ends at feature ", Print(end), " of ", Print(x[2])));
+      Error("heads", "ends at feature ", Print(end), " of ", Print(x[2]));
     }
     Result("heads", {x[0], x[1], IntLit(op.heads), IntLit(op.head_dim)});
   }
 
   void operator()(const GraphMergeHeads& op) {
-    if (!Present("x", op.x) || !Rank("heads", op.x, 4)) return;
+    if (!Rank("heads", op.x, 4)) return;
     const Shape& x = Type(op.x).shape;
     SameDType(op.x);
     Result("heads", {x[0], x[1], x[2] * x[3]});
   }
 
   void operator()(const GraphAttention& op) {
-    if (!Present("q", op.q) || !Present("k", op.k) || !Present("v", op.v)) return;
     for (const std::string& name : {op.q, op.k, op.v}) {
       Float(name);
       if (!Rank("attention", name, 4)) return;
@@ -140,19 +143,17 @@ class OpVerifier {
     Extent("attention", op.k, k[3], q[3]);
     const auto heads = AsInt(q[2]), shared = AsInt(k[2]);
     if (!heads || !shared || *shared < 1 || *heads % *shared != 0) {
-      Error("attention", Cat(Print(q[2]), " query heads are not a multiple of ", Print(k[2])));
+      Error("attention", Print(q[2]), " query heads are not a multiple of ", Print(k[2]));
     }
     Result("attention", q);
   }
 
   void operator()(const GraphCacheAppend& op) {
-    if (!Present("cache", op.cache) || !Present("x", op.x)) return;
     const auto source = module_.sources.find(op.cache);
     if (source == module_.sources.end() || source->second->kind != SourceDecl::Kind::kState) {
-      return Error("cache", Cat("%", op.cache, " is not a state"));
+      return Error("cache", "%", op.cache, " is not a state");
     }
-    if (!appended_.insert(op.cache).second)
-      Error("cache", Cat("%", op.cache, " is appended to twice"));
+    if (!appended_.insert(op.cache).second) Error("cache", "%", op.cache, " is appended to twice");
     if (!module_.HasSymbol("past")) return Error("cache", "the module has no symbol past");
     if (!Rank("cache", op.cache, 4) || !Rank("cache", op.x, 4)) return;
     SameDType(op.x);
@@ -162,35 +163,35 @@ class OpVerifier {
     for (int i : {0, 2, 3}) Extent("cache", op.x, shape[i], cache[i]);
     shape[1] = Keys(shape[1]);
     if (!ProveLessEqual(shape[1], cache[1], module_.ranges)) {
-      Error("cache", Cat(Print(shape[1]), " positions may exceed the capacity ", Print(cache[1])));
+      Error("cache", Print(shape[1]), " positions may exceed the capacity ", Print(cache[1]));
     }
     Result("cache", shape);
   }
 
-  void operator()(const GraphActivation& op) { Pointwise({{"x", op.x}}); }
+  void operator()(const GraphActivation& op) { Pointwise({op.x}); }
   void operator()(const GraphScale& op) {
     if (!std::isfinite(op.factor)) Error("attribute", "factor is not finite");
-    Pointwise({{"x", op.x}});
+    Pointwise({op.x});
   }
   void operator()(const GraphSoftcap& op) {
     if (!(op.cap > 0) || !std::isfinite(op.cap))
       Error("attribute", "cap is not finite and positive");
-    Pointwise({{"x", op.x}});
+    Pointwise({op.x});
   }
-  void operator()(const GraphAdd& op) { Pointwise({{"a", op.a}, {"b", op.b}}); }
-  void operator()(const GraphMultiply& op) { Pointwise({{"a", op.a}, {"b", op.b}}); }
+  void operator()(const GraphAdd& op) { Pointwise({op.a, op.b}); }
+  void operator()(const GraphMultiply& op) { Pointwise({op.a, op.b}); }
 
   void operator()(const GraphConcat& op) {
     if (op.inputs.empty()) return Error("operand", "concat has no inputs");
     Expr rows = IntLit(0);
     for (const std::string& name : op.inputs) {
-      if (!Present("inputs", name) || !AtLeastOneDim("concat", name)) return;
+      if (!AtLeastOneDim("concat", name)) return;
       SameDType(name);
       Shape tail = Type(name).shape;
       rows = rows + tail[0];
       tail[0] = Type(op.inputs[0]).shape[0];
       if (!SameShape(tail, Type(op.inputs[0]).shape)) {
-        return Error("concat", Cat("%", name, " differs beyond the first dim"));
+        return Error("concat", "%", name, " differs beyond the first dim");
       }
     }
     Shape shape = Type(op.inputs[0]).shape;
@@ -199,7 +200,10 @@ class OpVerifier {
   }
 
  private:
-  void Error(std::string_view rule, std::string_view message) { module_.Error(rule, message); }
+  template <typename... Parts>
+  void Error(std::string_view rule, const Parts&... parts) {
+    module_.Error(rule, parts...);
+  }
   const ValueType& Type(const std::string& name) const { return *module_.Find(name); }
 
   // Positions that a query of the last `seq` ones sees.
@@ -207,31 +211,37 @@ class OpVerifier {
     return module_.HasSymbol("past") ? MakeSymbol("past") + seq : seq;
   }
 
-  bool Present(std::string_view field, const std::string& name) {
-    if (!name.empty()) return true;
-    Error("operand", Cat("operand ", field, " is absent"));
-    return false;
+  // Every operand is there but a bias, which may be absent.
+  template <typename T>
+  bool Complete(const T& node) {
+    bool complete = true;
+    ForEachOperand(node, [&](std::string_view field, const std::string& name) {
+      if (!name.empty() || field == "bias") return;
+      Error("operand", "operand ", field, " is absent");
+      complete = false;
+    });
+    return complete;
   }
   void Float(const std::string& name) {
-    if (!IsFloat(Type(name).dtype)) Error("float", Cat("%", name, " is not a float"));
+    if (!IsFloat(Type(name).dtype)) Error("float", "%", name, " is not a float");
   }
   void SameDType(const std::string& name) {
-    if (Type(name).dtype != out_.dtype) Error("view", Cat("%", name, " has another dtype"));
+    if (Type(name).dtype != out_.dtype) Error("view", "%", name, " has another dtype");
   }
   bool Rank(std::string_view rule, const std::string& name, size_t rank) {
     if (Type(name).shape.size() == rank) return true;
-    Error(rule, Cat("%", name, " has ", Type(name).shape.size(), " dims; expected ", rank));
+    Error(rule, "%", name, " has ", Type(name).shape.size(), " dims; expected ", rank);
     return false;
   }
   bool AtLeastOneDim(std::string_view rule, const std::string& name) {
     if (!Type(name).shape.empty()) return true;
-    Error(rule, Cat("%", name, " has no dims"));
+    Error(rule, "%", name, " has no dims");
     return false;
   }
   void Extent(std::string_view rule, const std::string& name, const Expr& got,
               const Expr& expected) {
     if (SameExtent(got, expected)) return;
-    Error(rule, Cat("%", name, " has extent ", Print(got), "; expected ", Print(expected)));
+    Error(rule, "%", name, " has extent ", Print(got), "; expected ", Print(expected));
   }
   void Vector(std::string_view rule, const std::string& name, const Expr& length) {
     Float(name);
@@ -239,12 +249,11 @@ class OpVerifier {
   }
   void Result(std::string_view rule, const Shape& shape) {
     if (SameShape(out_.shape, shape)) return;
-    Error(rule,
-          Cat("the result is ", PrintType(out_), "; expected ", PrintType({out_.dtype, shape})));
+    Error(rule, "the result is ", PrintType(out_), "; expected ", PrintType({out_.dtype, shape}));
   }
   void Norm(const std::string& x, const std::string& weight, const std::string& bias,
             double epsilon) {
-    if (!Present("x", x) || !Present("weight", weight) || !AtLeastOneDim("norm", x)) return;
+    if (!AtLeastOneDim("norm", x)) return;
     if (!(epsilon >= 0) || !std::isfinite(epsilon))
       Error("attribute", "epsilon is not finite and >= 0");
     Float(x);
@@ -252,13 +261,12 @@ class OpVerifier {
     if (!bias.empty()) Vector("norm", bias, Type(x).shape.back());
     Result("norm", Type(x).shape);
   }
-  void Pointwise(const std::vector<std::pair<std::string_view, std::string>>& operands) {
-    for (const auto& [field, name] : operands) {
-      if (!Present(field, name)) return;
+  void Pointwise(const std::vector<std::string>& operands) {
+    for (const std::string& name : operands) {
       Float(name);
       if (!SameShape(Type(name).shape, out_.shape)) {
-        Error("pointwise",
-              Cat("%", name, " is ", PrintType(Type(name)), ", the result ", PrintType(out_)));
+        Error("pointwise", "%", name, " is ", PrintType(Type(name)), ", the result ",
+              PrintType(out_));
       }
     }
   }
@@ -273,7 +281,7 @@ class OpVerifier {
 std::vector<std::string> VerifyGraph(const GraphModule& module) {
   std::set<std::string> appended;
   return VerifyModule(module, Operands, [&](const GraphOp& op, ModuleVerifier& verifier) {
-    std::visit(OpVerifier(op, verifier, appended), op.op);
+    OpVerifier(op, verifier, appended).Verify(op);
   });
 }
 

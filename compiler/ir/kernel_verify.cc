@@ -3,14 +3,13 @@
 
 #include <algorithm>
 
+#include "compiler/ir/expr_query.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/shared_layout.h"
 #include "compiler/ir/stmt_verify.h"
 
 namespace hackc::ir {
 namespace {
-
-bool IsPowerOfTwo(int64_t value) { return value > 0 && (value & (value - 1)) == 0; }
 
 // How a value differs between the threads of a block.
 enum class Varies : uint8_t { kNever, kByWarp, kByThread };
@@ -32,14 +31,14 @@ class KernelVerifier : public StmtVerifier {
   void Declare() override {
     if (kernel_.threads < 32 || kernel_.threads % 32 != 0 ||
         kernel_.threads > limits_.max_threads) {
-      Error("launch", Cat(kernel_.threads, " threads, expected a multiple of 32 up to ",
-                          limits_.max_threads));
+      Error("launch", kernel_.threads, " threads, expected a multiple of 32 up to ",
+            limits_.max_threads);
     }
     if (kernel_.cluster < 1 || kernel_.cluster > limits_.max_cluster) {
-      Error("launch", Cat("cluster of ", kernel_.cluster, ", expected 1 to ", limits_.max_cluster));
+      Error("launch", "cluster of ", kernel_.cluster, ", expected 1 to ", limits_.max_cluster);
     }
     if (kernel_.min_blocks_per_sm < 1 || kernel_.min_blocks_per_sm > 32) {
-      Error("launch", Cat("min_blocks_per_sm ", kernel_.min_blocks_per_sm, ", expected 1 to 32"));
+      Error("launch", "min_blocks_per_sm ", kernel_.min_blocks_per_sm, ", expected 1 to 32");
     }
     bool layable = true;
     WalkStmts(fn_.body, [&](const Stmt& s) {
@@ -48,17 +47,17 @@ class KernelVerifier : public StmtVerifier {
     });
     const int64_t shared = layable ? LayoutShared(fn_.body).total_bytes : 0;
     if (shared > limits_.shared_bytes) {
-      Error("shared", Cat(shared, " bytes of shared memory, the limit is ", limits_.shared_bytes));
+      Error("shared", shared, " bytes of shared memory, the limit is ", limits_.shared_bytes);
     }
     prover_.SetBuiltin(BuiltinKind::kThread, IntLit(kernel_.threads));
     if (kernel_.grid.size() != 3)
-      return Error("launch", Cat("grid of rank ", kernel_.grid.size(), ", expected 3"));
+      return Error("launch", "grid of rank ", kernel_.grid.size(), ", expected 3");
     for (int i = 0; i < 3; ++i) {
       Expression(kernel_.grid[i], "grid extent", DType::kI32);
       const Range range = kernel_.grid[i] ? prover_.BoundsOf(kernel_.grid[i]) : Range{};
       const int64_t most = i == 0 ? INT32_MAX : 65535;
       if (range.min < 1 || range.max > most || Dependence(kernel_.grid[i]) != Varies::kNever) {
-        Error("launch", Cat("grid extent `", Print(kernel_.grid[i]), "`, expected 1 to ", most));
+        Error("launch", "grid extent `", Print(kernel_.grid[i]), "`, expected 1 to ", most);
       }
       prover_.SetBuiltin(static_cast<BuiltinKind>(static_cast<int>(BuiltinKind::kBlockX) + i),
                          kernel_.grid[i]);
@@ -102,7 +101,7 @@ class KernelVerifier : public StmtVerifier {
     }
     if (As<Shuffle>(e)) return Varies::kByThread;
     if (const Load* load = As<Load>(e);
-        load && (!Find(load->buffer) || IsRegisters(load->buffer))) {
+        load && (!Find(load->buffer) || IsIn(MemorySpace::kLocal, load->buffer))) {
       return Varies::kByThread;
     }
     if (const Binary* binary = As<Binary>(e)) {
@@ -123,7 +122,7 @@ class KernelVerifier : public StmtVerifier {
   void CheckShuffles(const Expr& e, Varies control) {
     if (!e) return;
     if (As<Shuffle>(e) && control == Varies::kByThread) {
-      Error("warp", Cat("`", Print(e), "` is reached by only some lanes of a warp"));
+      Error("warp", "`", Print(e), "` is reached by only some lanes of a warp");
     }
     Expr decides;  // whether the other operands are evaluated
     if (const Select* s = As<Select>(e)) decides = s->condition;
@@ -138,17 +137,13 @@ class KernelVerifier : public StmtVerifier {
     for (const Expr& child : Children(e)) CheckShuffles(child, child == decides ? control : inner);
   }
 
-  bool IsRegisters(const std::string& name) const {
+  bool IsIn(MemorySpace space, const std::string& name) const {
     const NameInfo* info = Find(name);
-    return info && info->alloc && info->alloc->space == MemorySpace::kLocal;
-  }
-  bool IsShared(const std::string& name) const {
-    const NameInfo* info = Find(name);
-    return info && info->alloc && info->alloc->space == MemorySpace::kShared;
+    return info && info->IsIn(space);
   }
 
   void CheckRegisterIndex(const std::string& name, const std::vector<Expr>& indices) {
-    if (!IsRegisters(name)) return;
+    if (!IsIn(MemorySpace::kLocal, name)) return;
     for (const Expr& index : indices) {
       bool constant = true;
       Walk(index, [&](const Expr& node) {
@@ -156,8 +151,8 @@ class KernelVerifier : public StmtVerifier {
         constant &= As<IntLiteral>(node) || As<Binary>(node) || (var && unrolled_.count(var->name));
       });
       if (!constant)
-        Error("registers", Cat("@", name, ": index `", Print(index),
-                               "` is not constant once loops are unrolled"));
+        Error("registers", "@", name, ": index `", Print(index),
+              "` is not constant once loops are unrolled");
     }
   }
 
@@ -165,8 +160,8 @@ class KernelVerifier : public StmtVerifier {
   const NameInfo* Registers(const std::string& name, const Expr& index, int64_t width) {
     const NameInfo* info = Memory(name, false, false);
     if (!info) return nullptr;
-    if (!IsRegisters(name)) {
-      Error("registers", Cat("@", name, " is not a register array"));
+    if (!IsIn(MemorySpace::kLocal, name)) {
+      Error("registers", "@", name, " is not a register array");
       return nullptr;
     }
     CheckAccess(name, {index}, width);
@@ -191,7 +186,7 @@ class KernelVerifier : public StmtVerifier {
       stride = stride * info->extents[i];
     }
     if (!aligned)
-      Error(rule, Cat("@", name, ": the address is not provably a multiple of ", bytes, " bytes"));
+      Error(rule, "@", name, ": the address is not provably a multiple of ", bytes, " bytes");
   }
 
   template <typename T>
@@ -203,7 +198,7 @@ class KernelVerifier : public StmtVerifier {
     if (n.kind != LoopKind::kUnroll) return;
     const int64_t extent = AsInt(n.extent).value_or(0);
     if (extent < 1 || extent > 1024)
-      Error("kind", Cat("unrolled extent `", Print(n.extent), "`, expected 1 to 1024"));
+      Error("kind", "unrolled extent `", Print(n.extent), "`, expected 1 to 1024");
     unrolled_.insert(n.axis);
   }
   void CheckNode(const If& n) { control_.push_back(Dependence(n.condition)); }
@@ -216,11 +211,11 @@ class KernelVerifier : public StmtVerifier {
     if (!n.layout.empty()) Error("shared", "an array of Kernel IR has no layout");
     if (n.space == MemorySpace::kLocal) {
       if (n.extents.size() != 1 || n.padding != 0) {
-        Error("registers", Cat("a register array has one dimension and no padding, got ",
-                               n.extents.size(), " and ", n.padding));
+        Error("registers", "a register array has one dimension and no padding, got ",
+              n.extents.size(), " and ", n.padding);
       }
     } else if (!FitsLayout(n)) {
-      Error("shared", Cat("no room for padding ", n.padding, ", alignment ", n.alignment));
+      Error("shared", "no room for padding ", n.padding, ", alignment ", n.alignment);
     }
   }
   void CheckNode(const Barrier&) {
@@ -238,21 +233,21 @@ class KernelVerifier : public StmtVerifier {
     Condition(guard);
     prover_.Assume(guard);
     const NameInfo* info = Memory(memory, load, !load);
-    if (IsRegisters(memory)) Error("vector", Cat("@", memory, " is a register array"));
+    if (IsIn(MemorySpace::kLocal, memory)) Error("vector", "@", memory, " is a register array");
     CheckAccess(memory, indices, width);
     if (!info || !array) return;
     const int64_t bytes = int64_t{width} * SizeOf(info->dtype);
     if (info->dtype != array->dtype)
-      Error("vector", Cat("moves ", Name(info->dtype), " as ", Name(array->dtype)));
+      Error("vector", "moves ", Name(info->dtype), " as ", Name(array->dtype));
     if (bytes != 2 && bytes != 4 && bytes != 8 && bytes != 16)
-      return Error("vector", Cat("a vector of ", bytes, " bytes"));
+      return Error("vector", "a vector of ", bytes, " bytes");
     CheckAligned("vector", memory, indices, bytes);
   }
   void CheckNode(const VectorLoad& n) {
     CheckVector(n.source, n.indices, n.target, n.target_index, n.width, n.guard, true);
     const NameInfo* info = Find(n.source);
     if (info && info->dtype != n.dtype)
-      Error("vector", Cat("loads ", Name(n.dtype), " from ", Name(info->dtype)));
+      Error("vector", "loads ", Name(n.dtype), " from ", Name(info->dtype));
   }
   void CheckNode(const VectorStore& n) {
     CheckVector(n.target, n.indices, n.source, n.source_index, n.width, n.guard, false);
@@ -263,9 +258,10 @@ class KernelVerifier : public StmtVerifier {
     const NameInfo* target = Memory(n.target, false, true);
     const NameInfo* source = Memory(n.source, true, false);
     if (n.bytes != 4 && n.bytes != 8 && n.bytes != 16)
-      return Error("async", Cat("a copy of ", n.bytes, " bytes"));
+      return Error("async", "a copy of ", n.bytes, " bytes");
     if (!target || !source) return;
-    if (!IsShared(n.target) || source->access != Access::kRead || source->dtype != target->dtype) {
+    if (!IsIn(MemorySpace::kShared, n.target) || source->access != Access::kRead ||
+        source->dtype != target->dtype) {
       return Error("async", "a copy moves a `read` buffer into shared memory of its dtype");
     }
     const int64_t width = n.bytes / SizeOf(target->dtype);
@@ -278,24 +274,24 @@ class KernelVerifier : public StmtVerifier {
   }
   void CheckNode(const AsyncCommit&) { commits_.push_back(Place()); }
   void CheckNode(const AsyncWait& n) {
-    if (n.pending < 0) Error("async", Cat("waits for ", n.pending, " pending groups"));
+    if (n.pending < 0) Error("async", "waits for ", n.pending, " pending groups");
     waits_.push_back(Place());
   }
 
   void CheckNode(const LoadMatrix& n) {
     CheckWarp();
-    if (n.count != 1 && n.count != 2 && n.count != 4)
-      return Error("matrix", Cat(n.count, " matrices"));
+    if (n.count != 1 && n.count != 2 && n.count != 4) return Error("matrix", n.count, " matrices");
     const NameInfo* target = Registers(n.target, n.target_index, 2 * n.count);
     const NameInfo* source = Memory(n.source, true, false);
     CheckAccess(n.source, n.indices, 8);
     if (!target || !source) return;
-    if (!IsShared(n.source) || SizeOf(source->dtype) != 2 || target->dtype != source->dtype) {
+    if (!IsIn(MemorySpace::kShared, n.source) || SizeOf(source->dtype) != 2 ||
+        target->dtype != source->dtype) {
       return Error("matrix",
                    "moves 16-bit elements of shared memory into registers of their dtype");
     }
     if (!Divides(n.target_index, 2))
-      Error("matrix", Cat("target index `", Print(n.target_index), "` is odd"));
+      Error("matrix", "target index `", Print(n.target_index), "` is odd");
     CheckAligned("matrix", n.source, n.indices, 16);
   }
 
@@ -304,16 +300,15 @@ class KernelVerifier : public StmtVerifier {
     const bool wide = n.shape == MmaShape::kM16N8K16;
     const bool fits =
         wide ? n.dtype == DType::kBF16 || n.dtype == DType::kF16 : n.dtype == DType::kF32;
-    if (!fits) return Error("mma", Cat(Name(n.dtype), " operands with k = ", wide ? 16 : 8));
+    if (!fits) return Error("mma", Name(n.dtype), " operands with k = ", wide ? 16 : 8);
     const NameInfo* c = Registers(n.accumulator, n.accumulator_index, 4);
     const NameInfo* a = Registers(n.a, n.a_index, wide ? 8 : 4);
     const NameInfo* b = Registers(n.b, n.b_index, wide ? 4 : 2);
     if (c && c->dtype != DType::kF32)
-      Error("mma", Cat("accumulator @", n.accumulator, " is ", Name(c->dtype)));
+      Error("mma", "accumulator @", n.accumulator, " is ", Name(c->dtype));
     for (const NameInfo* operand : {a, b}) {
       if (operand && operand->dtype != n.dtype) {
-        Error("mma",
-              Cat("a fragment of ", Name(operand->dtype), " for operands of ", Name(n.dtype)));
+        Error("mma", "a fragment of ", Name(operand->dtype), " for operands of ", Name(n.dtype));
       }
     }
   }

@@ -58,51 +58,47 @@ void PrintPreamble(std::string_view level, const std::string& name,
                    const std::vector<SymbolDecl>& symbols, const std::vector<SourceDecl>& sources,
                    std::string& out) {
   out += Cat("hackc ", level, " 1\nmodule ", PrintString(name), "\n");
-  for (const SymbolDecl& symbol : symbols) {
-    out += Cat("symbol ", symbol.name, " in ", symbol.min, "..", symbol.max, "\n");
-  }
+  for (const SymbolDecl& symbol : symbols) out += Print(symbol) + "\n";
   for (const SourceDecl& source : sources) PrintSource(source, 0, out);
 }
 
 absl::StatusOr<ValueType> ParseType(TextLexer& lexer, const ModuleScope& scope) {
   ValueType type;
   HACKC_ASSIGN_OR_RETURN(type.dtype, ParseDType(lexer));
-  HACKC_RETURN_IF_ERROR(lexer.Expect("["));
   ExprScope expressions = scope.Expressions();
   expressions.buffer = nullptr;
-  while (!lexer.Is("]")) {
-    if (!type.shape.empty()) HACKC_RETURN_IF_ERROR(lexer.Expect(","));
-    HACKC_ASSIGN_OR_RETURN(Expr extent, ParseExpr(lexer, expressions));
-    type.shape.push_back(std::move(extent));
-  }
-  lexer.Take();
+  HACKC_RETURN_IF_ERROR(lexer.List(
+      "[", "]", [&] { return Into(type.shape.emplace_back(), ParseExpr(lexer, expressions)); }));
   return type;
 }
 
 absl::StatusOr<std::vector<std::string>> ParseNames(TextLexer& lexer) {
   std::vector<std::string> names;
-  HACKC_RETURN_IF_ERROR(lexer.Expect("("));
-  while (!lexer.Is(")")) {
-    if (!names.empty()) HACKC_RETURN_IF_ERROR(lexer.Expect(","));
-    HACKC_ASSIGN_OR_RETURN(std::string name, lexer.PercentName("a value such as %x"));
-    names.push_back(std::move(name));
-  }
-  lexer.Take();
+  HACKC_RETURN_IF_ERROR(lexer.List("(", ")", [&] {
+    return Into(names.emplace_back(), lexer.PercentName("a value such as %x"));
+  }));
   return names;
+}
+
+absl::StatusOr<Token> ParseHead(TextLexer& lexer, const ModuleScope& scope, std::string& out,
+                                ValueType& type) {
+  HACKC_ASSIGN_OR_RETURN(out, lexer.PercentName("the operation's result"));
+  HACKC_RETURN_IF_ERROR(lexer.Expect(":"));
+  HACKC_ASSIGN_OR_RETURN(type, ParseType(lexer, scope));
+  HACKC_RETURN_IF_ERROR(lexer.Expect("="));
+  Token word = lexer.Peek();
+  HACKC_RETURN_IF_ERROR(lexer.Identifier("an operation's name").status());
+  return word;
 }
 
 absl::StatusOr<std::vector<Carry>> ParseCarries(TextLexer& lexer) {
   std::vector<Carry> carries;
-  HACKC_RETURN_IF_ERROR(lexer.Expect("("));
-  while (!lexer.Is(")")) {
-    if (!carries.empty()) HACKC_RETURN_IF_ERROR(lexer.Expect(","));
-    Carry carry;
+  HACKC_RETURN_IF_ERROR(lexer.List("(", ")", [&]() -> absl::Status {
+    Carry& carry = carries.emplace_back();
     HACKC_ASSIGN_OR_RETURN(carry.name, lexer.PercentName("the carried value's name inside"));
     HACKC_RETURN_IF_ERROR(lexer.Expect("="));
-    HACKC_ASSIGN_OR_RETURN(carry.initial, lexer.PercentName("the carried value's start"));
-    carries.push_back(std::move(carry));
-  }
-  lexer.Take();
+    return Into(carry.initial, lexer.PercentName("the carried value's start"));
+  }));
   return carries;
 }
 
@@ -120,13 +116,8 @@ absl::Status ParseSources(TextLexer& lexer, ModuleScope& scope, std::vector<Sour
       HACKC_ASSIGN_OR_RETURN(source.weight_name, lexer.String("the checkpoint's name in quotes"));
     }
     if (source.kind == SourceDecl::Kind::kConstant) {
-      HACKC_RETURN_IF_ERROR(lexer.Expect("["));
-      while (!lexer.Is("]")) {
-        if (!source.data.empty()) HACKC_RETURN_IF_ERROR(lexer.Expect(","));
-        HACKC_ASSIGN_OR_RETURN(const double value, lexer.Number("a number"));
-        source.data.push_back(value);
-      }
-      lexer.Take();
+      HACKC_RETURN_IF_ERROR(lexer.List(
+          "[", "]", [&] { return Into(source.data.emplace_back(), lexer.Number("a number")); }));
     }
     scope.values.insert_or_assign(source.name, source.type);
     sources.push_back(std::move(source));
@@ -140,12 +131,7 @@ absl::Status ParsePreamble(TextLexer& lexer, std::string_view level, ModuleScope
   HACKC_RETURN_IF_ERROR(lexer.Expect("module"));
   HACKC_ASSIGN_OR_RETURN(name, lexer.String("the module's name in quotes"));
   while (lexer.Accept("symbol")) {
-    SymbolDecl symbol;
-    HACKC_ASSIGN_OR_RETURN(symbol.name, lexer.Identifier("the symbol's name"));
-    HACKC_RETURN_IF_ERROR(lexer.Expect("in"));
-    HACKC_ASSIGN_OR_RETURN(symbol.min, lexer.Integer("the smallest value"));
-    HACKC_RETURN_IF_ERROR(lexer.Expect(".."));
-    HACKC_ASSIGN_OR_RETURN(symbol.max, lexer.Integer("the largest value"));
+    HACKC_ASSIGN_OR_RETURN(SymbolDecl symbol, ParseSymbol(lexer));
     scope.symbols.insert(symbol.name);
     symbols.push_back(std::move(symbol));
   }

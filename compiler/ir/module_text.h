@@ -28,7 +28,6 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/expr_parser.h"
 #include "compiler/ir/value.h"
-#include "compiler/support/status_macros.h"
 
 namespace hackc::ir {
 
@@ -50,6 +49,9 @@ void PrintSource(const SourceDecl& source, int indent, std::string& out);
 
 absl::StatusOr<ValueType> ParseType(TextLexer& lexer, const ModuleScope& scope);
 absl::StatusOr<std::vector<std::string>> ParseNames(TextLexer& lexer);
+// "%x: bf16[4] = linear", where an operation opens: its word.
+absl::StatusOr<Token> ParseHead(TextLexer& lexer, const ModuleScope& scope, std::string& out,
+                                ValueType& type);
 absl::Status ParsePreamble(TextLexer& lexer, std::string_view level, ModuleScope& scope,
                            std::string& name, std::vector<SymbolDecl>& symbols,
                            std::vector<SourceDecl>& sources);

@@ -28,26 +28,26 @@ void ModuleVerifier::Symbols(const std::vector<SymbolDecl>& declared) {
     if (!IsName(symbol.name)) Error("name", "not a name");
     if (!symbols.insert(symbol.name).second) Error("symbol", "declared twice");
     if (symbol.min < 0 || symbol.min > symbol.max || symbol.max > kMaxSymbol) {
-      Error("symbol", Cat("expected 0 <= min <= max <= ", kMaxSymbol, ", got ", symbol.min, "..",
-                          symbol.max));
+      Error("symbol", "expected 0 <= min <= max <= ", kMaxSymbol, ", got ", symbol.min, "..",
+            symbol.max);
     }
   }
 }
 
 void ModuleVerifier::Define(const std::string& name, const ValueType& type) {
-  if (!IsName(name)) Error("name", Cat("`", name, "` is not a name"));
-  if (!report->names.insert(name).second) Error("unique", Cat("%", name, " is defined twice"));
+  if (!IsName(name)) Error("name", "`", name, "` is not a name");
+  if (!report->names.insert(name).second) Error("unique", "%", name, " is defined twice");
   values[name] = type;
 }
 
 void ModuleVerifier::Type(const ValueType& type) {
   if (type.shape.size() > kMaxRank) {
-    Error("shape", Cat("has ", type.shape.size(), " dims, more than ", kMaxRank));
+    Error("shape", "has ", type.shape.size(), " dims, more than ", kMaxRank);
   }
   for (const Expr& extent : type.shape) {
     if (!extent || extent->dtype != DType::kI32 || extent->depth > kMaxExprDepth) {
-      Error("shape", Cat("extent ", Print(extent), " is not an i32 expression of at most ",
-                         kMaxExprDepth, " levels"));
+      Error("shape", "extent ", Print(extent), " is not an i32 expression of at most ",
+            kMaxExprDepth, " levels");
       continue;
     }
     bool plain = true;
@@ -57,9 +57,9 @@ void ModuleVerifier::Type(const ValueType& type) {
                                           : As<IntLiteral>(e) || As<Binary>(e) || As<Unary>(e));
     });
     if (!plain) {
-      Error("shape", Cat("extent ", Print(extent), " is not over declared symbols alone"));
+      Error("shape", "extent ", Print(extent), " is not over declared symbols alone");
     } else if (Bounds(extent, ranges).min < 1) {
-      Error("shape", Cat("extent ", Print(extent), " is not positive within the symbols' bounds"));
+      Error("shape", "extent ", Print(extent), " is not positive within the symbols' bounds");
     }
   }
 }
@@ -78,9 +78,9 @@ void ModuleVerifier::Placeholders(const std::string& weight_name, int layer_step
              offset > 0 && offset < layer_step;
     }
     if (!good || layer_step == 0) {
-      Error("weight", Cat("\"", weight_name,
-                          "\" does not name a layer as {layer}, or {layer+K} with "
-                          "0 < K < step, inside a segment"));
+      Error("weight", "\"", weight_name,
+            "\" does not name a layer as {layer}, or {layer+K} with "
+            "0 < K < step, inside a segment");
       return;
     }
   }
@@ -106,7 +106,7 @@ void ModuleVerifier::Source(const SourceDecl& source, int layer_step) {
     double count = constant_shape ? 1 : -1;
     for (const Expr& extent : source.type.shape) count *= constant_shape ? *AsInt(extent) : 1;
     if (count != static_cast<double>(source.data.size())) {
-      Error("constant", Cat("has ", source.data.size(), " values, which does not fit its shape"));
+      Error("constant", "has ", source.data.size(), " values, which does not fit its shape");
     }
     if (!std::all_of(source.data.begin(), source.data.end(),
                      [](double x) { return std::isfinite(x); })) {

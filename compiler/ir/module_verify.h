@@ -47,8 +47,9 @@ struct ModuleVerifier {
   std::map<std::string, ValueType> values;
   std::map<std::string, const SourceDecl*> sources;  // of the values, those that no operation makes
 
-  void Error(std::string_view rule, std::string_view message) {
-    report->errors.push_back(Cat(path, ": ", message, " [", rule, "]"));
+  template <typename... Parts>
+  void Error(std::string_view rule, const Parts&... parts) {
+    report->errors.push_back(Cat(path, ": ", Cat(parts...), " [", rule, "]"));
   }
   const ValueType* Find(const std::string& name) const {
     const auto found = values.find(name);
@@ -91,13 +92,13 @@ std::vector<std::string> VerifyModule(const Module<Op>& module, OperandsOf&& ope
       inside.Error("repeat", "expected count >= 1, first layer >= 0 and step >= 1");
     }
     if (segment.count > 1 && segment.carries.empty()) {
-      inside.Error("repeat", Cat("repeats ", segment.count, " times and carries nothing"));
+      inside.Error("repeat", "repeats ", segment.count, " times and carries nothing");
     }
     std::vector<ValueType> carried;
     for (const Carry& carry : segment.carries) {
       inside.path = Cat(path, " / carry %", carry.name);
       const ValueType* type = outside.Find(carry.initial);
-      if (type == nullptr) inside.Error("defined", Cat("%", carry.initial, " is not defined here"));
+      if (type == nullptr) inside.Error("defined", "%", carry.initial, " is not defined here");
       carried.push_back(type == nullptr ? ValueType() : *type);
       inside.Define(carry.name, carried.back());
     }
@@ -110,7 +111,7 @@ std::vector<std::string> VerifyModule(const Module<Op>& module, OperandsOf&& ope
       bool known = true;
       for (const std::string& name : operands(op)) {
         if (inside.Find(name) != nullptr) continue;
-        inside.Error("defined", Cat("%", name, " is not defined here"));
+        inside.Error("defined", "%", name, " is not defined here");
         known = false;
       }
       const size_t errors = report.errors.size();
@@ -120,12 +121,12 @@ std::vector<std::string> VerifyModule(const Module<Op>& module, OperandsOf&& ope
     }
     inside.path = path;
     if (segment.results.size() != segment.yields.size()) {
-      inside.Error("result", Cat("yields ", segment.yields.size(), " values into ",
-                                 segment.results.size(), " results"));
+      inside.Error("result", "yields ", segment.yields.size(), " values into ",
+                   segment.results.size(), " results");
     }
     if (!carried.empty() && carried.size() != segment.yields.size()) {
-      inside.Error("carry",
-                   Cat("carries ", carried.size(), " values and yields ", segment.yields.size()));
+      inside.Error("carry", "carries ", carried.size(), " values and yields ",
+                   segment.yields.size());
     }
     for (size_t i = 0; i < segment.yields.size(); ++i) {
       inside.path = Cat(path, " / yield %", segment.yields[i]);
@@ -135,7 +136,7 @@ std::vector<std::string> VerifyModule(const Module<Op>& module, OperandsOf&& ope
         continue;
       }
       if (i < carried.size() && !SameType(*type, carried[i])) {
-        inside.Error("carry", Cat("has another type than carry %", segment.carries[i].name));
+        inside.Error("carry", "has another type than carry %", segment.carries[i].name);
       }
       if (i >= segment.results.size()) continue;
       outside.path = Cat(path, " / result %", segment.results[i]);

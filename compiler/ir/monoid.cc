@@ -22,19 +22,9 @@ std::optional<Monoid> MonoidFromName(std::string_view name) {
 int OperandCount(Monoid monoid) { return monoid == Monoid::kSoftmaxSum ? 2 : 1; }
 
 std::vector<double> Identity(Monoid monoid) {
-  switch (monoid) {
-    case Monoid::kSum:
-      return {0};
-    case Monoid::kMax:
-      return {-kInfinity};
-    case Monoid::kMin:
-      return {kInfinity};
-    case Monoid::kProduct:
-      return {1};
-    case Monoid::kSoftmaxSum:
-      return {-kInfinity, 0, 0};
-  }
-  return {};
+  if (monoid == Monoid::kSoftmaxSum) return {-kInfinity, 0, 0};
+  constexpr double kOf[] = {0, -kInfinity, kInfinity, 1};  // sum, max, min, product
+  return {kOf[static_cast<size_t>(monoid)]};
 }
 
 }  // namespace hackc::ir

@@ -23,43 +23,6 @@ bool FieldEqual(const std::vector<T>& a, const std::vector<T>& b) {
          std::equal(a.begin(), a.end(), b.begin(),
                     [](const T& x, const T& y) { return FieldEqual(x, y); });
 }
-size_t Mix(size_t seed, size_t value) {
-  return (seed ^ (value + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2))) * 0x100000001b3ULL;
-}
-
-class Hasher {
- public:
-  size_t operator()(const Expr& e) { return e ? e->hash : 7; }
-  size_t operator()(const Digit& d) {
-    return Mix(Mix(static_cast<size_t>(d.kind), static_cast<size_t>(d.extent)),
-               static_cast<size_t>(d.stride));
-  }
-  size_t operator()(const Stmt& s) {
-    if (auto it = memo_.find(s.get()); it != memo_.end()) return it->second;
-    size_t hash = s->node.index();
-    std::visit(
-        [&](const auto& node) {
-          ForEachField<std::decay_t<decltype(node)>>(
-              [&](const auto& field) { hash = Mix(hash, (*this)(node.*field.member)); });
-        },
-        s->node);
-    return memo_[s.get()] = hash;
-  }
-  template <typename T>
-  size_t operator()(const std::vector<T>& items) {
-    size_t hash = items.size();
-    for (const T& item : items) hash = Mix(hash, (*this)(item));
-    return hash;
-  }
-  template <typename T>
-  size_t operator()(const T& value) {
-    return std::hash<T>{}(value);
-  }
-
- private:
-  std::unordered_map<const StmtNode*, size_t> memo_;
-};
-
 // Rebuilds `s` from its fields mapped in place by `map(field value) -> changed`.
 template <typename Map>
 Stmt MapFields(const Stmt& s, Map&& map) {
@@ -177,8 +140,6 @@ bool Equal(const Function& a, const Function& b) {
                     same_buffer) &&
          Equal(a.body, b.body);
 }
-
-size_t Hash(const Block& block) { return Hasher()(block); }
 
 Block RewriteStmts(const Block& block,
                    const std::function<std::optional<Block>(const Stmt&)>& rewrite) {

@@ -26,7 +26,6 @@ namespace hackc::ir {
 bool Equal(const Stmt& a, const Stmt& b);  // structural
 bool Equal(const Block& a, const Block& b);
 bool Equal(const Function& a, const Function& b);
-size_t Hash(const Block& block);
 
 // Bottom-up: `rewrite` sees each statement after its children; nullopt keeps it, a block (maybe
 // empty) takes its place. A statement shared by several places is rewritten once.

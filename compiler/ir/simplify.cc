@@ -4,15 +4,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler/ir/expr_query.h"
 #include "compiler/ir/linear.h"
 
 namespace hackc::ir {
 namespace {
-
-int64_t FloorDivide(int64_t a, int64_t b) {
-  int64_t q = a / b;
-  return a % b != 0 && ((a < 0) != (b < 0)) ? q - 1 : q;
-}
 
 // A sum taken apart by a divisor: total = divisor * quotient + rest.
 struct Divided {
@@ -44,15 +40,10 @@ class Simplifier {
 
  private:
   Expr Rules(const Expr& e) const {
-    if (IsFloat(e->dtype)) {
-      const Select* select = As<Select>(e);
-      return select && Equal(select->a, select->b) ? select->a : nullptr;
-    }
     if (const Select* select = As<Select>(e); select && Equal(select->a, select->b))
       return select->a;
     const Binary* n = As<Binary>(e);
-    if (!n) return nullptr;
-    if (IsFloat(n->a->dtype)) return nullptr;  // comparison of floats
+    if (!n || IsFloat(n->a->dtype)) return nullptr;
     switch (n->op) {
       case BinaryOp::kAdd:
       case BinaryOp::kSub:

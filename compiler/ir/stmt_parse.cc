@@ -50,7 +50,7 @@ class FunctionParser {
     HACKC_ASSIGN_OR_RETURN(fn.computes, lexer_.String("a string that says what it computes"));
     HACKC_RETURN_IF_ERROR(lexer_.Expect("{"));
     while (lexer_.Accept("symbol")) {
-      HACKC_ASSIGN_OR_RETURN(SymbolDecl symbol, ParseSymbol());
+      HACKC_ASSIGN_OR_RETURN(SymbolDecl symbol, ParseSymbol(lexer_));
       symbols_.Add(symbol.name, DType::kI32);
       fn.symbols.push_back(std::move(symbol));
     }
@@ -66,16 +66,6 @@ class FunctionParser {
   }
 
  private:
-  absl::StatusOr<SymbolDecl> ParseSymbol() {
-    SymbolDecl symbol;
-    HACKC_ASSIGN_OR_RETURN(symbol.name, lexer_.Identifier("a symbol's name"));
-    HACKC_RETURN_IF_ERROR(lexer_.Expect("in"));
-    HACKC_ASSIGN_OR_RETURN(symbol.min, lexer_.Integer("the least value"));
-    HACKC_RETURN_IF_ERROR(lexer_.Expect(".."));
-    HACKC_ASSIGN_OR_RETURN(symbol.max, lexer_.Integer("the greatest value"));
-    return symbol;
-  }
-
   absl::StatusOr<BufferDecl> ParseBuffer() {
     BufferDecl buffer;
     HACKC_ASSIGN_OR_RETURN(buffer.access, ParseEnum<Access>(lexer_));
@@ -89,7 +79,7 @@ class FunctionParser {
   // Statements up to and with the closing brace.
   absl::StatusOr<Block> ParseBody() {
     if (++depth_ > kMaxBlockDepth) {
-      return lexer_.Error(Cat("statements nested more than ", kMaxBlockDepth, " deep"));
+      return lexer_.Error("statements nested more than ", kMaxBlockDepth, " deep");
     }
     size_t variables = variables_.Enter(), buffers = buffers_.Enter();
     Block block;
@@ -119,19 +109,17 @@ class FunctionParser {
   absl::StatusOr<Stmt> ParseGeneric(const std::variant<Nodes...>*) {
     std::optional<absl::StatusOr<Stmt>> found;
     auto attempt = [&]<typename T>(const T*) {
-      if (found || !lexer_.Accept(NodeName<T>())) return;
-      if constexpr (std::tuple_size_v < decltype(FieldsOf(static_cast<const T*>(nullptr))) >> 0) {
-        absl::StatusOr<T> node = ParseFields<T>(lexer_, scope_);
-        found = node.ok() ? absl::StatusOr<Stmt>(MakeStmt(*std::move(node))) : node.status();
-      } else {
+      // Statements with a body never get here: their words are taken above.
+      if constexpr (!std::is_same_v<T, For> && !std::is_same_v<T, If>) {
+        if (found || !lexer_.Accept(NodeName<T>())) return;
         found = MakeStmt(T());
+        if constexpr (std::tuple_size_v < decltype(FieldsOf(static_cast<const T*>(nullptr))) >> 0) {
+          absl::StatusOr<T> node = ParseFields<T>(lexer_, scope_);
+          found = node.ok() ? absl::StatusOr<Stmt>(MakeStmt(*std::move(node))) : node.status();
+        }
       }
     };
-    // Statements with a body never get here: their words are taken above.
-    auto skip_nested = [&]<typename T>(const T* node) {
-      if constexpr (!std::is_same_v<T, For> && !std::is_same_v<T, If>) attempt(node);
-    };
-    (skip_nested(static_cast<const Nodes*>(nullptr)), ...);
+    (attempt(static_cast<const Nodes*>(nullptr)), ...);
     if (found) return *std::move(found);
     return lexer_.Expected("a statement or `}`");
   }
@@ -182,7 +170,7 @@ class FunctionParser {
     HACKC_ASSIGN_OR_RETURN(update.name, lexer_.PercentName("an accumulator"));
     if (lexer_.Is("[")) HACKC_RETURN_IF_ERROR(ParseValue(lexer_, scope_, update.indices));
     if (!buffers_.Find(update.name)) {
-      return TextLexer::ErrorAt(at, Cat("accumulator %", update.name, " is not defined here"));
+      return TextLexer::ErrorAt(at, "accumulator %", update.name, " is not defined here");
     }
     HACKC_RETURN_IF_ERROR(lexer_.Expect("<-"));
     do {
@@ -198,7 +186,7 @@ class FunctionParser {
     Token at = lexer_.Peek();
     HACKC_ASSIGN_OR_RETURN(store.buffer, lexer_.AtName("a @buffer"));
     if (!buffers_.Find(store.buffer)) {
-      return TextLexer::ErrorAt(at, Cat("@", store.buffer, " is not defined here"));
+      return TextLexer::ErrorAt(at, "@", store.buffer, " is not defined here");
     }
     HACKC_RETURN_IF_ERROR(ParseValue(lexer_, scope_, store.indices));
     HACKC_RETURN_IF_ERROR(lexer_.Expect("="));
@@ -249,7 +237,7 @@ class FunctionParser {
   }
 
   static absl::Status NotBool(const Token& at, const Expr& e) {
-    return TextLexer::ErrorAt(at, Cat("expected a bool condition, got ", Name(e->dtype)));
+    return TextLexer::ErrorAt(at, "expected a bool condition, got ", Name(e->dtype));
   }
 
   TextLexer lexer_;

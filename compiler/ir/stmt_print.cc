@@ -91,9 +91,7 @@ void PrintBlock(const Block& block, int indent, std::string& out) {
 
 std::string PrintFunction(std::string_view level, const Function& fn, const std::string& decision) {
   std::string out = Cat("hackc ", level, " 1\nfn ", fn.name, " ", PrintString(fn.computes), " {\n");
-  for (const SymbolDecl& symbol : fn.symbols) {
-    out += Cat("  symbol ", symbol.name, " in ", symbol.min, "..", symbol.max, "\n");
-  }
+  for (const SymbolDecl& symbol : fn.symbols) out += Cat("  ", Print(symbol), "\n");
   for (const BufferDecl& buffer : fn.buffers) {
     out += Cat("  ", EnumName(buffer.access), " @", buffer.name, ": ", Name(buffer.dtype));
     PrintValue(buffer.shape, out);

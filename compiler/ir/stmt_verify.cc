@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/stmt_verify.h"
 
+#include "compiler/ir/expr_query.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/stmt_fields.h"
 #include "compiler/ir/stmt_text.h"
@@ -11,8 +12,6 @@ namespace {
 
 constexpr size_t kMaxRank = 8;
 constexpr size_t kMaxErrors = 50;
-
-bool IsInteger(DType dtype) { return dtype == DType::kI32 || dtype == DType::kI64; }
 
 bool OverSymbols(const Expr& e) {
   bool only = true;
@@ -28,7 +27,7 @@ bool OverSymbols(const Expr& e) {
 StmtVerifier::StmtVerifier(std::string_view level, const Function& fn)
     : fn_(fn), prover_(fn.symbols), level_(level) {}
 
-void StmtVerifier::Error(std::string_view rule, std::string_view message) {
+void StmtVerifier::Report(std::string_view rule, std::string_view message) {
   if (errors_.size() >= kMaxErrors) return;
   std::string path = Cat(level_, " ", fn_.name);
   for (const Stmt& s : nest_) path += " / " + PathName(*s);
@@ -41,39 +40,34 @@ const NameInfo* StmtVerifier::Find(const std::string& name) const {
 }
 
 void StmtVerifier::DeclareName(const std::string& name, NameInfo info) {
-  if (!IsName(name)) Error("name", Cat("\"", name, "\" is not a name"));
-  if (!defined_.insert(name).second) Error("unique", Cat("`", name, "` is defined twice"));
+  if (!IsName(name)) Error("name", "\"", name, "\" is not a name");
+  if (!defined_.insert(name).second) Error("unique", "`", name, "` is defined twice");
   names_[name] = std::move(info);
   scope_.push_back(name);
 }
 
 std::vector<std::string> StmtVerifier::Run() {
-  if (!IsName(fn_.name)) Error("name", Cat("\"", fn_.name, "\" is not a name"));
+  if (!IsName(fn_.name)) Error("name", "\"", fn_.name, "\" is not a name");
   for (const SymbolDecl& symbol : fn_.symbols) {
-    if (!IsName(symbol.name)) Error("name", Cat("\"", symbol.name, "\" is not a name"));
+    if (!IsName(symbol.name)) Error("name", "\"", symbol.name, "\" is not a name");
     if (!symbols_.insert(symbol.name).second)
-      Error("unique", Cat("symbol ", symbol.name, " is defined twice"));
+      Error("unique", "symbol ", symbol.name, " is defined twice");
     if (symbol.min < 0 || symbol.min > symbol.max || symbol.max > INT32_MAX) {
-      Error("symbol", Cat("symbol ", symbol.name, " in ", symbol.min, "..", symbol.max,
-                          ", expected 0 <= min <= max < 2^31"));
+      Error("symbol", "symbol ", symbol.name, " in ", symbol.min, "..", symbol.max,
+            ", expected 0 <= min <= max < 2^31");
     }
   }
   for (const BufferDecl& buffer : fn_.buffers) {
     if (buffer.shape.size() > kMaxRank)
-      Error("shape", Cat("@", buffer.name, " has more than ", kMaxRank, " dims"));
+      Error("shape", "@", buffer.name, " has more than ", kMaxRank, " dims");
     for (const Expr& extent : buffer.shape) {
       Expression(extent, Cat("extent of @", buffer.name), DType::kI32);
       if (!extent || !OverSymbols(extent) || prover_.BoundsOf(extent).min < 1) {
-        Error("shape",
-              Cat("@", buffer.name, ": extent `", Print(extent), "` is not positive over symbols"));
+        Error("shape", "@", buffer.name, ": extent `", Print(extent),
+              "` is not positive over symbols");
       }
     }
-    NameInfo info;
-    info.kind = NameInfo::Kind::kGlobal;
-    info.dtype = buffer.dtype;
-    info.extents = buffer.shape;
-    info.access = buffer.access;
-    DeclareName(buffer.name, std::move(info));
+    DeclareName(buffer.name, {NameInfo::Kind::kGlobal, buffer.dtype, buffer.shape, buffer.access});
   }
   Declare();
   VerifyBlock(fn_.body);
@@ -89,7 +83,7 @@ void StmtVerifier::VerifyBlock(const Block& block) {
     }
     nest_.push_back(s);
     if (nest_.size() > kMaxBlockDepth) {
-      Error("depth", Cat("statements nest more than ", kMaxBlockDepth, " levels"));
+      Error("depth", "statements nest more than ", kMaxBlockDepth, " levels");
     } else {
       VerifyStmt(s);
     }
@@ -103,43 +97,36 @@ void StmtVerifier::VerifyBlock(const Block& block) {
 
 void StmtVerifier::VerifyStmt(const Stmt& s) {
   if (!Allows(s)) {
-    Error("kind",
-          Cat("a ", level_, " function holds no `",
-              std::visit([](const auto& n) { return NodeName<std::decay_t<decltype(n)>>(); },
-                         s->node),
-              "`"));
+    Error("kind", "a ", level_, " function holds no `",
+          std::visit([](const auto& n) { return NodeName<std::decay_t<decltype(n)>>(); }, s->node),
+          "`");
     return;
   }
   const size_t facts = prover_.Enter();
   if (const For* loop = As<For>(s)) {
     Expression(loop->extent, "extent", DType::kI32);
     if (!Loads(loop->extent).empty())
-      Error("extent", Cat("extent `", Print(loop->extent), "` reads memory"));
+      Error("extent", "extent `", Print(loop->extent), "` reads memory");
     if (!Allows(loop->kind))
-      Error("kind", Cat("a ", level_, " function holds no ", EnumName(loop->kind), " loop"));
+      Error("kind", "a ", level_, " function holds no ", EnumName(loop->kind), " loop");
     DeclareName(loop->axis, {NameInfo::Kind::kAxis, DType::kI32});
     if (loop->extent) prover_.SetAxis(loop->axis, loop->extent);
   } else if (const Let* let = As<Let>(s)) {
     Expression(let->value, "value", std::nullopt);
   } else if (const Accumulator* acc = As<Accumulator>(s)) {
-    NameInfo info;
+    NameInfo info{.extents = acc->extents, .monoid = acc->monoid};
     info.kind = acc->extents.empty() ? NameInfo::Kind::kScalarState : NameInfo::Kind::kState;
-    info.extents = acc->extents;
-    info.monoid = acc->monoid;
     for (const Expr& extent : acc->extents) {
       if (AsInt(extent).value_or(0) < 1)
-        Error("shape", Cat("extent `", Print(extent), "` is not a positive constant"));
+        Error("shape", "extent `", Print(extent), "` is not a positive constant");
     }
     DeclareName(acc->name, std::move(info));
   } else if (const Alloc* alloc = As<Alloc>(s)) {
-    NameInfo info;
-    info.kind = NameInfo::Kind::kAlloc;
-    info.dtype = alloc->dtype;
-    info.alloc = alloc;
-    if (alloc->extents.size() > kMaxRank) Error("shape", Cat("more than ", kMaxRank, " dims"));
+    NameInfo info{.kind = NameInfo::Kind::kAlloc, .dtype = alloc->dtype, .alloc = alloc};
+    if (alloc->extents.size() > kMaxRank) Error("shape", "more than ", kMaxRank, " dims");
     for (int64_t extent : alloc->extents) {
       if (extent < 1 || extent > (1 << 24))
-        Error("shape", Cat("extent ", extent, ", expected 1 to 2^24"));
+        Error("shape", "extent ", extent, ", expected 1 to 2^24");
       info.extents.push_back(IntLit(extent));
     }
     DeclareName(alloc->name, std::move(info));
@@ -168,13 +155,11 @@ void StmtVerifier::VerifyStmt(const Stmt& s) {
 
 void StmtVerifier::VerifyUpdate(const Accumulate& update) {
   const NameInfo* state = Find(update.name);
-  if (!state ||
-      (state->kind != NameInfo::Kind::kScalarState && state->kind != NameInfo::Kind::kState)) {
-    return Error("defined", Cat("%", update.name, " is not an accumulator here"));
-  }
+  if (!state || !state->IsState())
+    return Error("defined", "%", update.name, " is not an accumulator here");
   if (static_cast<int>(update.operands.size()) != OperandCount(state->monoid)) {
-    Error("operands", Cat(Name(state->monoid), " takes ", OperandCount(state->monoid),
-                          " operands, got ", update.operands.size()));
+    Error("operands", Name(state->monoid), " takes ", OperandCount(state->monoid),
+          " operands, got ", update.operands.size());
   }
   Condition(update.guard);
   prover_.Assume(update.guard);
@@ -186,23 +171,22 @@ void StmtVerifier::VerifyWrite(const Store& store) {
   Condition(store.guard);
   prover_.Assume(store.guard);
   const NameInfo* target = Find(store.buffer);
-  const bool state = target && (target->kind == NameInfo::Kind::kScalarState ||
-                                target->kind == NameInfo::Kind::kState);
-  if (!(state && ReadsStatesByLoad())) target = Memory(store.buffer, false, true);
+  if (!target || !target->IsState() || !ReadsStatesByLoad())
+    target = Memory(store.buffer, false, true);
   CheckAccess(store.buffer, store.indices, 1);
   Expression(store.value, "value", target ? std::optional(target->dtype) : std::nullopt);
 }
 
 const NameInfo* StmtVerifier::Memory(const std::string& name, bool read, bool write) {
   const NameInfo* info = Find(name);
-  if (!info || (info->kind != NameInfo::Kind::kGlobal && info->kind != NameInfo::Kind::kAlloc)) {
-    Error("defined", Cat("@", name, " is not a buffer here"));
+  if (!info || !info->IsBuffer()) {
+    Error("defined", "@", name, " is not a buffer here");
     return nullptr;
   }
   if (read && info->access == Access::kWrite)
-    Error("access", Cat("@", name, " is read but declared `write`"));
+    Error("access", "@", name, " is read but declared `write`");
   if (write && info->access == Access::kRead)
-    Error("access", Cat("@", name, " is written but declared `read`"));
+    Error("access", "@", name, " is written but declared `read`");
   return info;
 }
 
@@ -211,20 +195,20 @@ void StmtVerifier::CheckAccess(const std::string& name, const std::vector<Expr>&
   for (const Expr& index : indices) {
     Expression(index, "index", std::nullopt);
     if (!index || !IsInteger(index->dtype))
-      return Error("dtype", Cat("index `", Print(index), "` is not an integer"));
+      return Error("dtype", "index `", Print(index), "` is not an integer");
   }
   const NameInfo* info = Find(name);
   if (!info) return;
   if (indices.size() != info->extents.size()) {
-    return Error("rank", Cat("@", name, ": index rank ", indices.size(), ", buffer rank ",
-                             info->extents.size()));
+    return Error("rank", "@", name, ": index rank ", indices.size(), ", buffer rank ",
+                 info->extents.size());
   }
   if (!ChecksBounds()) return;
   for (size_t i = 0; i < indices.size(); ++i) {
     const Expr last = i + 1 == indices.size() ? indices[i] + (width - 1) : indices[i];
     if (!prover_.NonNegative(indices[i]) || !prover_.Less(last, info->extents[i])) {
-      Error("bounds", Cat("@", name, ": index `", Print(last), "` of dimension ", i,
-                          " is not provably within 0..", Print(info->extents[i])));
+      Error("bounds", "@", name, ": index `", Print(last), "` of dimension ", i,
+            " is not provably within 0..", Print(info->extents[i]));
     }
   }
 }
@@ -234,12 +218,12 @@ void StmtVerifier::Condition(const Expr& e) {
 }
 
 void StmtVerifier::Expression(const Expr& e, std::string_view what, std::optional<DType> dtype) {
-  if (!e) return Error("dtype", Cat("the ", what, " is absent"));
+  if (!e) return Error("dtype", "the ", what, " is absent");
   if (e->depth > kMaxExprDepth)
-    return Error("depth", Cat("the ", what, " nests more than ", kMaxExprDepth, " levels"));
+    return Error("depth", "the ", what, " nests more than ", kMaxExprDepth, " levels");
   if (dtype && e->dtype != *dtype) {
-    Error("dtype", Cat("the ", what, " `", Print(e).substr(0, 200), "` is ", Name(e->dtype),
-                       ", expected ", Name(*dtype)));
+    Error("dtype", "the ", what, " `", Print(e).substr(0, 200), "` is ", Name(e->dtype),
+          ", expected ", Name(*dtype));
   }
   CheckExpr(e);
   Visit(e);
@@ -252,12 +236,12 @@ void StmtVerifier::Visit(const Expr& e) {
     VerifyLoad(*load, e->dtype);
   } else if (const Symbol* symbol = As<Symbol>(e)) {
     if (!symbols_.count(symbol->name)) {
-      Error("defined", Cat("symbol ", symbol->name, " is not declared"));
+      Error("defined", "symbol ", symbol->name, " is not declared");
     }
   } else if (const Var* var = As<Var>(e)) {
     VerifyVar(*var);
   } else if ((As<Builtin>(e) || As<Shuffle>(e)) && !AllowsThreads()) {
-    Error("kind", Cat("`", Print(e), "` below Kernel level only"));
+    Error("kind", "`", Print(e), "` below Kernel level only");
   } else if (const Select* select = As<Select>(e)) {
     Visit(select->condition);
     for (bool taken : {true, false}) {
@@ -278,13 +262,11 @@ void StmtVerifier::Visit(const Expr& e) {
 
 void StmtVerifier::VerifyVar(const Var& var) {
   const NameInfo* info = Find(var.name);
-  using Kind = NameInfo::Kind;
-  if (!info || info->kind == Kind::kGlobal || info->kind == Kind::kAlloc ||
-      info->kind == Kind::kState) {
-    return Error("defined", Cat("%", var.name, " is not a value here"));
+  if (!info || info->IsBuffer() || info->kind == NameInfo::Kind::kState) {
+    return Error("defined", "%", var.name, " is not a value here");
   }
   if (info->dtype != var.dtype) {
-    Error("dtype", Cat("%", var.name, " is ", Name(info->dtype), ", used as ", Name(var.dtype)));
+    Error("dtype", "%", var.name, " is ", Name(info->dtype), ", used as ", Name(var.dtype));
   }
 }
 
@@ -295,7 +277,7 @@ void StmtVerifier::VerifyLoad(const Load& load, DType dtype) {
   if (!state) info = Memory(load.buffer, true, false);
   if (!info) return;
   if (info->dtype != dtype) {
-    Error("dtype", Cat("@", load.buffer, " is ", Name(info->dtype), ", loaded as ", Name(dtype)));
+    Error("dtype", "@", load.buffer, " is ", Name(info->dtype), ", loaded as ", Name(dtype));
   }
   Condition(load.guard);
   prover_.Assume(load.guard);

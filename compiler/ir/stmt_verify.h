@@ -53,7 +53,13 @@ struct NameInfo {
   Access access = Access::kReadWrite;
   const Alloc* alloc = nullptr;
   Monoid monoid = Monoid::kSum;
+
+  bool IsState() const { return kind == Kind::kScalarState || kind == Kind::kState; }
+  bool IsBuffer() const { return kind == Kind::kGlobal || kind == Kind::kAlloc; }
+  bool IsIn(MemorySpace space) const { return alloc && alloc->space == space; }
 };
+
+inline bool IsPowerOfTwo(int64_t value) { return value > 0 && (value & (value - 1)) == 0; }
 
 class StmtVerifier {
  public:
@@ -75,7 +81,10 @@ class StmtVerifier {
   virtual void CheckExpr(const Expr&) {}  // each whole expression
   virtual void After(const Stmt&) {}      // when the body has been walked
 
-  void Error(std::string_view rule, std::string_view message);
+  template <typename... Parts>
+  void Error(std::string_view rule, const Parts&... parts) {
+    Report(rule, Cat(parts...));
+  }
   const NameInfo* Find(const std::string& name) const;
   // Rank, index types and bounds of an access of `width` elements along the last dimension.
   void CheckAccess(const std::string& name, const std::vector<Expr>& indices, int64_t width);
@@ -90,6 +99,7 @@ class StmtVerifier {
   std::vector<Stmt> nest_;  // statements round the current one, itself included
 
  private:
+  void Report(std::string_view rule, std::string_view message);
   void DeclareName(const std::string& name, NameInfo info);
   void VerifyBlock(const Block& block);
   void VerifyStmt(const Stmt& s);

@@ -59,18 +59,13 @@ class OpParser {
 
   absl::StatusOr<TensorOp> Parse(const ModuleScope& scope) {
     TensorOp op;
-    HACKC_ASSIGN_OR_RETURN(op.out, lexer_.PercentName("the operation's result"));
-    HACKC_RETURN_IF_ERROR(lexer_.Expect(":"));
-    HACKC_ASSIGN_OR_RETURN(op.type, ParseType(lexer_, scope));
-    HACKC_RETURN_IF_ERROR(lexer_.Expect("="));
-    const Token word = lexer_.Peek();
-    HACKC_RETURN_IF_ERROR(lexer_.Identifier("an operation's name").status());
+    HACKC_ASSIGN_OR_RETURN(const Token word, ParseHead(lexer_, scope, op.out, op.type));
     Monoid monoid = Monoid::kSum;
     if (word.text == "reduce") {
       const Token name = lexer_.Peek();
       HACKC_RETURN_IF_ERROR(lexer_.Identifier("a monoid").status());
       const auto found = MonoidFromName(name.text);
-      if (!found) return TextLexer::ErrorAt(name, Cat("`", name.text, "` is not a monoid"));
+      if (!found) return TextLexer::ErrorAt(name, "`", name.text, "` is not a monoid");
       monoid = *found;
     }
     HACKC_ASSIGN_OR_RETURN(op.label, lexer_.String("the label"));
@@ -81,23 +76,16 @@ class OpParser {
 
  private:
   absl::StatusOr<TensorOpVariant> Kind(const Token& word, Monoid monoid) {
-    if (word.text == "map") {
+    if (word.text == "map" || word.text == "view" || word.text == "gather") {
       HACKC_ASSIGN_OR_RETURN(Expr value, ParseExpr(lexer_, scope_));
-      return TensorMap{value};
-    }
-    if (word.text == "view") {
-      HACKC_ASSIGN_OR_RETURN(Expr source, ParseExpr(lexer_, scope_));
-      return TensorView{source};
-    }
-    if (word.text == "gather") {
-      HACKC_ASSIGN_OR_RETURN(Expr source, ParseExpr(lexer_, scope_));
-      return TensorGather{source};
+      if (word.text == "map") return TensorMap{value};
+      if (word.text == "view") return TensorView{value};
+      return TensorGather{value};
     }
     if (word.text == "reduce" || word.text == "contract") {
       HACKC_RETURN_IF_ERROR(lexer_.Expect("over"));
       HACKC_ASSIGN_OR_RETURN(std::vector<TensorAxis> axes, Axes());
-      HACKC_RETURN_IF_ERROR(lexer_.Expect("("));
-      HACKC_ASSIGN_OR_RETURN(std::vector<Expr> operands, Exprs(")"));
+      HACKC_ASSIGN_OR_RETURN(std::vector<Expr> operands, Exprs("(", ")"));
       if (word.text == "reduce") return TensorReduce{monoid, std::move(axes), std::move(operands)};
       if (operands.size() != 2) return TextLexer::ErrorAt(word, "a contract has two operands");
       return TensorContract{std::move(axes), operands[0], operands[1]};
@@ -108,38 +96,31 @@ class OpParser {
       axes_.clear();  // the output's axes only say its shape
       HACKC_ASSIGN_OR_RETURN(scatter.update_axes, Axes());
       HACKC_ASSIGN_OR_RETURN(scatter.state, lexer_.AtName("the state"));
-      HACKC_RETURN_IF_ERROR(lexer_.Expect("["));
-      HACKC_ASSIGN_OR_RETURN(scatter.indices, Exprs("]"));
+      HACKC_ASSIGN_OR_RETURN(scatter.indices, Exprs("[", "]"));
       HACKC_RETURN_IF_ERROR(lexer_.Expect("<-"));
       HACKC_ASSIGN_OR_RETURN(scatter.value, ParseExpr(lexer_, scope_));
       return scatter;
     }
-    return TextLexer::ErrorAt(word, Cat("`", word.text, "` is not a Tensor operation"));
+    return TextLexer::ErrorAt(word, "`", word.text, "` is not a Tensor operation");
   }
 
   // "[b in batch, s in seq]"
   absl::StatusOr<std::vector<TensorAxis>> Axes() {
     std::vector<TensorAxis> axes;
-    HACKC_RETURN_IF_ERROR(lexer_.Expect("["));
-    while (!lexer_.Accept("]")) {
-      if (!axes.empty()) HACKC_RETURN_IF_ERROR(lexer_.Expect(","));
-      TensorAxis axis;
+    HACKC_RETURN_IF_ERROR(lexer_.List("[", "]", [&]() -> absl::Status {
+      TensorAxis& axis = axes.emplace_back();
       HACKC_ASSIGN_OR_RETURN(axis.name, lexer_.Identifier("an axis"));
       HACKC_RETURN_IF_ERROR(lexer_.Expect("in"));
-      HACKC_ASSIGN_OR_RETURN(axis.extent, ParseExpr(lexer_, scope_));
-      axes.push_back(std::move(axis));
-    }
+      return Into(axis.extent, ParseExpr(lexer_, scope_));
+    }));
     for (const TensorAxis& axis : axes) axes_.insert(axis.name);
     return axes;
   }
 
-  absl::StatusOr<std::vector<Expr>> Exprs(std::string_view end) {
+  absl::StatusOr<std::vector<Expr>> Exprs(std::string_view open, std::string_view close) {
     std::vector<Expr> exprs;
-    while (!lexer_.Accept(end)) {
-      if (!exprs.empty()) HACKC_RETURN_IF_ERROR(lexer_.Expect(","));
-      HACKC_ASSIGN_OR_RETURN(Expr e, ParseExpr(lexer_, scope_));
-      exprs.push_back(std::move(e));
-    }
+    HACKC_RETURN_IF_ERROR(lexer_.List(
+        open, close, [&] { return Into(exprs.emplace_back(), ParseExpr(lexer_, scope_)); }));
     return exprs;
   }
 

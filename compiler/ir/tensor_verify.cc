@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/tensor_verify.h"
 
+#include "compiler/ir/expr_query.h"
 #include "compiler/ir/module_text.h"
 #include "compiler/ir/module_verify.h"
+#include "compiler/ir/rewrite.h"
 #include "compiler/ir/tensor_walk.h"
 
 namespace hackc::ir {
@@ -36,17 +38,17 @@ class OpVerifier {
       : op_(op), module_(module), updated_(updated), states_(states) {}
 
   void Verify() {
-    if (!IsName(op_.label)) Error("label", Cat("\"", op_.label, "\" is not a name"));
+    if (!IsName(op_.label)) Error("label", "\"", op_.label, "\" is not a name");
     for (const std::string& value : ValuesRead(op_)) {
-      if (updated_.contains(value)) Error("scatter", Cat("reads @", value, " after its update"));
+      if (updated_.contains(value)) Error("scatter", "reads @", value, " after its update");
     }
     if (op_.axes.size() != op_.type.shape.size()) {
-      return Error("axes", Cat(op_.axes.size(), " axes for ", op_.type.shape.size(), " dims"));
+      return Error("axes", op_.axes.size(), " axes for ", op_.type.shape.size(), " dims");
     }
     for (size_t i = 0; i < op_.axes.size(); ++i) {
       if (!SameExtent(op_.axes[i].extent, op_.type.shape[i])) {
-        Error("axes", Cat("axis ", op_.axes[i].name, " in ", Print(op_.axes[i].extent), ", dim ", i,
-                          " is ", Print(op_.type.shape[i])));
+        Error("axes", "axis ", op_.axes[i].name, " in ", Print(op_.axes[i].extent), ", dim ", i,
+              " is ", Print(op_.type.shape[i]));
       }
     }
     const size_t errors = module_.report->errors.size();
@@ -59,8 +61,8 @@ class OpVerifier {
   void operator()(const TensorMap& n) { Check(n.value, op_.type.dtype); }
   void operator()(const TensorReduce& n) {
     if (static_cast<int>(n.operands.size()) != OperandCount(n.monoid)) {
-      return Error("reduce", Cat(Name(n.monoid), " takes ", OperandCount(n.monoid),
-                                 " operands, got ", n.operands.size()));
+      return Error("reduce", Name(n.monoid), " takes ", OperandCount(n.monoid), " operands, got ",
+                   n.operands.size());
     }
     Reduction(n.reduce_axes, n.operands);
   }
@@ -73,11 +75,11 @@ class OpVerifier {
     const bool is_state =
         states_.contains(n.state) ||
         (source != module_.sources.end() && source->second->kind == SourceDecl::Kind::kState);
-    if (!is_state) Error("scatter", Cat("@", n.state, " is not a state"));
+    if (!is_state) Error("scatter", "@", n.state, " is not a state");
     if (!SameType(*state, op_.type)) Error("scatter", "the output has not the state's type");
     if (n.indices.size() != state->shape.size()) {
-      return Error("scatter", Cat(n.indices.size(), " indices, @", n.state, " has ",
-                                  state->shape.size(), " dims"));
+      return Error("scatter", n.indices.size(), " indices, @", n.state, " has ",
+                   state->shape.size(), " dims");
     }
     for (const Expr& index : n.indices) Check(index, DType::kI32);
     InBounds(n.state, n.indices, state->shape, ranges_);
@@ -87,13 +89,16 @@ class OpVerifier {
   }
 
  private:
-  void Error(std::string_view rule, std::string_view message) { module_.Error(rule, message); }
+  template <typename... Parts>
+  void Error(std::string_view rule, const Parts&... parts) {
+    module_.Error(rule, parts...);
+  }
 
   void DeclareAxes(const std::vector<TensorAxis>& axes) {
     const std::set<std::string> outer = axes_;
     for (const TensorAxis& axis : axes) {
       if (!IsName(axis.name) || !axes_.insert(axis.name).second) {
-        Error("axis", Cat("axis `", axis.name, "` is not a name of its own"));
+        Error("axis", "axis `", axis.name, "` is not a name of its own");
       }
       bool plain =
           axis.extent && axis.extent->dtype == DType::kI32 && axis.extent->depth <= kMaxExprDepth;
@@ -107,8 +112,8 @@ class OpVerifier {
         });
       }
       if (!plain) {
-        Error("axis", Cat("extent ", Print(axis.extent), " of ", axis.name,
-                          " is not over symbols (and output axes, for a reduced one)"));
+        Error("axis", "extent ", Print(axis.extent), " of ", axis.name,
+              " is not over symbols (and output axes, for a reduced one)");
         continue;
       }
       ranges_.SetAxis(axis.name, axis.extent);
@@ -132,9 +137,9 @@ class OpVerifier {
   }
 
   void Check(const Expr& e, DType dtype) {
-    if (e->depth > kMaxExprDepth) return Error("scope", Cat("nests ", e->depth, " levels"));
+    if (e->depth > kMaxExprDepth) return Error("scope", "nests ", e->depth, " levels");
     if (e->dtype != dtype) {
-      Error("dtype", Cat("expected ", Name(dtype), ", got ", Name(e->dtype), ": ", Print(e)));
+      Error("dtype", "expected ", Name(dtype), ", got ", Name(e->dtype), ": ", Print(e));
     }
     Visit(e, ranges_);
   }
@@ -147,42 +152,37 @@ class OpVerifier {
       if (taken) Visit(select->a, *taken);
       if (other) Visit(select->b, *other);
     } else if (const Var* var = As<Var>(e)) {
-      if (!axes_.contains(var->name)) Error("scope", Cat("%", var->name, " is not an axis here"));
+      if (!axes_.contains(var->name)) Error("scope", "%", var->name, " is not an axis here");
     } else if (const Symbol* symbol = As<Symbol>(e)) {
       if (!module_.HasSymbol(symbol->name))
-        Error("scope", Cat("symbol ", symbol->name, " is not declared"));
+        Error("scope", "symbol ", symbol->name, " is not declared");
     } else if (As<Builtin>(e) || As<Shuffle>(e)) {
-      Error("scope", Cat(Print(e), " is of Kernel level"));
+      Error("scope", Print(e), " is of Kernel level");
     } else if (const Load* load = As<Load>(e)) {
-      if (load->guard) Error("scope", Cat("guarded load of @", load->buffer));
+      if (load->guard) Error("scope", "guarded load of @", load->buffer);
       for (const Expr& index : load->indices) Visit(index, ranges);
       const ValueType* type = module_.Find(load->buffer);
       if (!type) return;  // reported by the module's rules
       if (type->dtype != load->dtype || type->shape.size() != load->indices.size()) {
-        return Error("load", Cat(Print(e), " of @", load->buffer, ": ", PrintType(*type)));
+        return Error("load", Print(e), " of @", load->buffer, ": ", PrintType(*type));
       }
       InBounds(load->buffer, load->indices, type->shape, ranges);
-    } else if (const Unary* unary = As<Unary>(e)) {
-      Visit(unary->a, ranges);
-    } else if (const Cast* cast = As<Cast>(e)) {
-      Visit(cast->a, ranges);
-    } else if (const Binary* binary = As<Binary>(e)) {
-      Visit(binary->a, ranges);
-      Visit(binary->b, ranges);
+    } else {
+      for (const Expr& child : Children(e)) Visit(child, ranges);
     }
   }
 
   void InBounds(const std::string& value, const std::vector<Expr>& indices,
                 const std::vector<Expr>& shape, const RangeMap& ranges) {
     for (size_t i = 0; i < indices.size(); ++i) {
-      if (IsFloat(indices[i]->dtype) || indices[i]->dtype == DType::kBool) {
-        Error("load", Cat("index ", Print(indices[i]), " is not an integer"));
+      if (!IsInteger(indices[i]->dtype)) {
+        Error("load", "index ", Print(indices[i]), " is not an integer");
         continue;
       }
       if (!ProveNonNegative(indices[i], ranges) ||
           !ProveLess(MakeCast(DType::kI32, indices[i]), shape[i], ranges)) {
-        Error("bounds", Cat("index ", Print(indices[i]), " may leave dim ", i, " of @", value, ", ",
-                            Print(shape[i])));
+        Error("bounds", "index ", Print(indices[i]), " may leave dim ", i, " of @", value, ", ",
+              Print(shape[i]));
       }
     }
   }

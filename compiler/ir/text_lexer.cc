@@ -8,9 +8,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "compiler/support/cat.h"
-#include "compiler/support/status_macros.h"
-
 namespace hackc::ir {
 namespace {
 
@@ -21,18 +18,15 @@ constexpr std::string_view kSingle = "()[]{},:;=<>+-*/%&^|!?";
 bool IsNameChar(char c) { return absl::ascii_isalnum(c) || c == '_' || c == '.'; }
 
 std::string Describe(const Token& token) {
-  switch (token.kind) {
-    case TokenKind::kEnd:
-      return "the end of the text";
-    case TokenKind::kPercentName:
-      return Cat("`%", token.text, "`");
-    case TokenKind::kAtName:
-      return Cat("`@", token.text, "`");
-    case TokenKind::kInvalid:
-      return token.string;
-    default:
-      return Cat("`", token.text.substr(0, 60), "`");
-  }
+  if (token.kind == TokenKind::kEnd) return "the end of the text";
+  if (token.kind == TokenKind::kInvalid) return token.string;
+  const bool percent = token.kind == TokenKind::kPercentName;
+  const bool sigil = percent || token.kind == TokenKind::kAtName;
+  return Cat("`",
+             !sigil    ? ""
+             : percent ? "%"
+                       : "@",
+             token.text.substr(0, sigil ? token.text.size() : 60), "`");
 }
 
 }  // namespace
@@ -95,8 +89,7 @@ absl::Status TextLexer::ExpectHeader(std::string_view level, int version) {
   Token at = token_;
   HACKC_ASSIGN_OR_RETURN(int64_t found, Integer("the version of the text form"));
   if (found == version) return absl::OkStatus();
-  return ErrorAt(at,
-                 Cat("version ", found, " of the ", level, " text, this build reads ", version));
+  return ErrorAt(at, "version ", found, " of the ", level, " text, this build reads ", version);
 }
 
 absl::StatusOr<std::string> TextLexer::Name(TokenKind kind, std::string_view what) {
@@ -130,7 +123,7 @@ absl::StatusOr<int64_t> TextLexer::Integer(std::string_view what) {
   int64_t value = 0;
   auto result = std::from_chars(text.data(), text.data() + text.size(), value);
   if (result.ec != std::errc() || result.ptr != text.data() + text.size()) {
-    return ErrorAt(at, Cat(what, ": ", text, " does not fit 64 bits"));
+    return ErrorAt(at, what, ": ", text, " does not fit 64 bits");
   }
   Scan();
   return value;
@@ -140,7 +133,7 @@ absl::StatusOr<int> TextLexer::SmallInteger(std::string_view what) {
   Token at = token_;
   HACKC_ASSIGN_OR_RETURN(int64_t value, Integer(what));
   if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max()) {
-    return ErrorAt(at, Cat(what, ": ", value, " does not fit 32 bits"));
+    return ErrorAt(at, what, ": ", value, " does not fit 32 bits");
   }
   return static_cast<int>(value);
 }
@@ -157,7 +150,7 @@ absl::StatusOr<double> TextLexer::Number(std::string_view what) {
     const char* end = token_.text.data() + token_.text.size();
     auto result = std::from_chars(token_.text.data(), end, value);
     if (result.ec != std::errc() || result.ptr != end) {
-      return ErrorAt(at, Cat(what, ": ", token_.text, " is not a number of double range"));
+      return ErrorAt(at, what, ": ", token_.text, " is not a number of double range");
     }
   } else {
     return Expected(what);
@@ -167,13 +160,7 @@ absl::StatusOr<double> TextLexer::Number(std::string_view what) {
 }
 
 absl::Status TextLexer::Expected(std::string_view what) const {
-  return ErrorAt(token_, Cat("expected ", what, ", got ", Describe(token_)));
-}
-absl::Status TextLexer::Error(std::string_view message) const { return ErrorAt(token_, message); }
-
-absl::Status TextLexer::ErrorAt(const Token& token, std::string_view message) {
-  return absl::InvalidArgumentError(
-      Cat("line ", token.line, ", column ", token.column, ": ", message));
+  return ErrorAt(token_, "expected ", what, ", got ", Describe(token_));
 }
 
 void TextLexer::SkipSpace() {

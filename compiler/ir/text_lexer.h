@@ -21,9 +21,12 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "compiler/support/cat.h"
+#include "compiler/support/status_macros.h"
 
 namespace hackc::ir {
 
@@ -38,6 +41,13 @@ enum class TokenKind : uint8_t {
   kPunctuation,
   kInvalid,
 };
+
+// HACKC_ASSIGN_OR_RETURN as an expression, for lambdas of one line.
+template <typename T>
+absl::Status Into(T& to, absl::StatusOr<T> from) {
+  if (from.ok()) to = *std::move(from);
+  return from.status();
+}
 
 struct Token {
   TokenKind kind = TokenKind::kEnd;
@@ -66,6 +76,21 @@ class TextLexer {
   absl::Status ExpectEnd();
   absl::Status ExpectHeader(std::string_view level, int version);  // `hackc LEVEL VERSION`
 
+  // "(a, b)": `item()` reads one and returns a status. The opening is taken already.
+  template <typename Item>
+  absl::Status ListUpTo(std::string_view close, Item&& item) {
+    for (bool first = true; !Accept(close); first = false) {
+      if (!first) HACKC_RETURN_IF_ERROR(Expect(","));
+      HACKC_RETURN_IF_ERROR(item());
+    }
+    return absl::OkStatus();
+  }
+  template <typename Item>
+  absl::Status List(std::string_view open, std::string_view close, Item&& item) {
+    HACKC_RETURN_IF_ERROR(Expect(open));
+    return ListUpTo(close, item);
+  }
+
   // `what` names the thing for the error message.
   absl::StatusOr<std::string> Identifier(std::string_view what);
   absl::StatusOr<std::string> PercentName(std::string_view what);
@@ -79,8 +104,15 @@ class TextLexer {
   // InvalidArgument "line 3, column 7: expected WHAT, got `token`".
   absl::Status Expected(std::string_view what) const;
   // InvalidArgument "line 3, column 7: MESSAGE", at the current token.
-  absl::Status Error(std::string_view message) const;
-  static absl::Status ErrorAt(const Token& token, std::string_view message);
+  template <typename... Parts>
+  absl::Status Error(const Parts&... message) const {
+    return ErrorAt(token_, message...);
+  }
+  template <typename... Parts>
+  static absl::Status ErrorAt(const Token& token, const Parts&... message) {
+    return absl::InvalidArgumentError(
+        Cat("line ", token.line, ", column ", token.column, ": ", message...));
+  }
 
  private:
   void SkipSpace();

@@ -7,7 +7,6 @@
 namespace hackc::ir {
 namespace {
 
-bool IsPowerOfTwo(int64_t value) { return value > 0 && (value & (value - 1)) == 0; }
 bool IsGrid(LoopKind kind) {
   return kind == LoopKind::kGridX || kind == LoopKind::kGridY || kind == LoopKind::kGridZ;
 }
@@ -38,29 +37,28 @@ class TileVerifier : public StmtVerifier {
   void Declare() override {
     const Schedule& s = schedule_;
     if (!IsPowerOfTwo(s.threads) || s.threads < 32 || s.threads > 1024) {
-      Error("schedule", Cat(s.threads, " threads, expected a power of two from 32 to 1024"));
+      Error("schedule", s.threads, " threads, expected a power of two from 32 to 1024");
     }
     if (s.cluster < 1 || s.split_reduce < 1 || s.min_blocks_per_sm < 1) {
-      Error("schedule",
-            Cat("cluster ", s.cluster, ", split_reduce ", s.split_reduce, " and min_blocks_per_sm ",
-                s.min_blocks_per_sm, ", expected 1 or more"));
+      Error("schedule", "cluster ", s.cluster, ", split_reduce ", s.split_reduce,
+            " and min_blocks_per_sm ", s.min_blocks_per_sm, ", expected 1 or more");
     }
     std::set<std::string> axes;
     for (const AxisSchedule& axis : s.axes) {
       if (!axes.insert(axis.axis).second)
-        Error("schedule", Cat("axis %", axis.axis, " is listed twice"));
-      if (axis.steps < 1) Error("schedule", Cat("axis %", axis.axis, ": ", axis.steps, " steps"));
+        Error("schedule", "axis %", axis.axis, " is listed twice");
+      if (axis.steps < 1) Error("schedule", "axis %", axis.axis, ": ", axis.steps, " steps");
       if (!IsGrid(axis.outer) && axis.outer != LoopKind::kSerial) {
-        Error("schedule", Cat("axis %", axis.axis, ": the outer part is neither grid nor serial"));
+        Error("schedule", "axis %", axis.axis, ": the outer part is neither grid nor serial");
       }
       CheckDigits(axis.digits, Cat("axis %", axis.axis));
     }
     for (const StageSchedule& stage : s.stages) {
       if (!Find(stage.buffer))
-        Error("schedule", Cat("stage of @", stage.buffer, ", which is no buffer"));
+        Error("schedule", "stage of @", stage.buffer, ", which is no buffer");
       if (stage.depth < 1 || stage.padding < 0) {
-        Error("schedule", Cat("stage of @", stage.buffer, ": depth ", stage.depth, ", padding ",
-                              stage.padding));
+        Error("schedule", "stage of @", stage.buffer, ": depth ", stage.depth, ", padding ",
+              stage.padding);
       }
     }
   }
@@ -74,10 +72,8 @@ class TileVerifier : public StmtVerifier {
       const Load* load = As<Load>(store->value);
       const NameInfo* target = Find(store->buffer);
       const NameInfo* source = load ? Find(load->buffer) : nullptr;
-      const bool to_shared =
-          target && target->alloc && target->alloc->space == MemorySpace::kShared;
-      if (!to_shared || !source || source->kind != NameInfo::Kind::kGlobal ||
-          source->access != Access::kRead) {
+      if (!target || !target->IsIn(MemorySpace::kShared) || !source ||
+          source->kind != NameInfo::Kind::kGlobal || source->access != Access::kRead) {
         Error("engine",
               "an asynchronous store moves a plain load of a `read` buffer into shared memory");
       }
@@ -90,18 +86,17 @@ class TileVerifier : public StmtVerifier {
     int bits = 0;
     for (const Digit& digit : digits) {
       if (digit.extent < 1 || (digit.kind == Digit::Kind::kMatrix && digits.size() != 1)) {
-        Error("digits", Cat(where, ": a digit of extent ", digit.extent));
+        Error("digits", where, ": a digit of extent ", digit.extent);
       }
       if (digit.kind != Digit::Kind::kThread) continue;
       if (!IsPowerOfTwo(digit.extent) || !IsPowerOfTwo(digit.stride) ||
           int64_t{digit.extent} * digit.stride > schedule_.threads) {
-        Error("digits", Cat(where, ": thread(", digit.extent, ", ", digit.stride,
-                            ") is not in a block of ", schedule_.threads, " threads"));
+        Error("digits", where, ": thread(", digit.extent, ", ", digit.stride,
+              ") is not in a block of ", schedule_.threads, " threads");
         continue;
       }
       const int mask = (digit.extent - 1) * digit.stride;
-      if (bits & mask)
-        Error("digits", Cat(where, ": two digits use the same bits of the thread index"));
+      if (bits & mask) Error("digits", where, ": two digits use the same bits of the thread index");
       bits |= mask;
     }
     return bits;
@@ -117,8 +112,8 @@ class TileVerifier : public StmtVerifier {
     if (loop.kind != LoopKind::kLocal) {
       if (!loop.digits.empty()) Error("digits", "only local loops have digits");
     } else if (AsInt(loop.extent) != Product(loop.digits)) {
-      Error("digits",
-            Cat("digits of ", Product(loop.digits), " coordinates, extent ", Print(loop.extent)));
+      Error("digits", "digits of ", Product(loop.digits), " coordinates, extent ",
+            Print(loop.extent));
     }
     const int bits = CheckDigits(loop.digits, "loop");
     if (loop.digits.size() == 1 && loop.digits[0].kind == Digit::Kind::kMatrix &&
@@ -129,13 +124,13 @@ class TileVerifier : public StmtVerifier {
       const For* outer = As<For>(nest_[i]);
       if (!outer) continue;
       if (IsGrid(loop.kind) && !IsGrid(outer->kind))
-        Error("grid", Cat("stands in %", outer->axis, ", which is no grid loop"));
+        Error("grid", "stands in %", outer->axis, ", which is no grid loop");
       int outer_bits = 0;
       for (const Digit& digit : outer->digits) {
         if (digit.kind == Digit::Kind::kThread) outer_bits |= (digit.extent - 1) * digit.stride;
       }
       if (bits & outer_bits)
-        Error("digits", Cat("uses bits of the thread index that %", outer->axis, " uses"));
+        Error("digits", "uses bits of the thread index that %", outer->axis, " uses");
     }
   }
 
@@ -144,7 +139,7 @@ class TileVerifier : public StmtVerifier {
                    const std::vector<Extent>& extents) {
     if (layout.empty()) return;
     if (layout.size() != extents.size()) {
-      return Error("layout", Cat("layout of ", layout.size(), " dimensions for ", extents.size()));
+      return Error("layout", "layout of ", layout.size(), " dimensions for ", extents.size());
     }
     int bits = 0;
     for (size_t i = 0; i < layout.size(); ++i) {
@@ -155,8 +150,8 @@ class TileVerifier : public StmtVerifier {
         extent = extents[i];
       }
       if (Product(layout[i]) != extent) {
-        Error("layout", Cat("digits of ", Product(layout[i]), " coordinates for dimension ", i,
-                            " of ", extent));
+        Error("layout", "digits of ", Product(layout[i]), " coordinates for dimension ", i, " of ",
+              extent);
       }
       const int own = CheckDigits(layout[i], Cat("dimension ", i));
       if (bits & own) Error("layout", "two dimensions use the same bits of the thread index");
@@ -169,7 +164,7 @@ class TileVerifier : public StmtVerifier {
       Error("layout", "shared memory has no layout");
     if (alloc.padding < 0 || !IsPowerOfTwo(alloc.alignment) ||
         alloc.alignment < SizeOf(alloc.dtype)) {
-      Error("layout", Cat("padding ", alloc.padding, ", alignment ", alloc.alignment));
+      Error("layout", "padding ", alloc.padding, ", alignment ", alloc.alignment);
     }
     const bool ring = alloc.space == MemorySpace::kShared && !alloc.extents.empty() &&
                       alloc.extents[0] == alloc.slots;
@@ -181,18 +176,15 @@ class TileVerifier : public StmtVerifier {
 
   void CheckCombine(const Combine& combine) {
     const NameInfo* info = Find(combine.name);
-    const bool state = info && (info->kind == NameInfo::Kind::kState ||
-                                info->kind == NameInfo::Kind::kScalarState);
-    const bool local = info && info->alloc && info->alloc->space == MemorySpace::kLocal;
-    if (!state && !local)
-      return Error("combine", Cat("@", combine.name, " is neither a state nor a local array"));
-    if (state && info->monoid != combine.monoid) {
-      Error("combine",
-            Cat("combines by ", Name(combine.monoid), ", the state is a ", Name(info->monoid)));
+    if (!info || (!info->IsState() && !info->IsIn(MemorySpace::kLocal)))
+      return Error("combine", "@", combine.name, " is neither a state nor a local array");
+    if (info->IsState() && info->monoid != combine.monoid) {
+      Error("combine", "combines by ", Name(combine.monoid), ", the state is a ",
+            Name(info->monoid));
     }
     if (combine.thread_mask <= 0 || combine.thread_mask >= schedule_.threads) {
-      Error("combine", Cat("thread mask ", combine.thread_mask, " in a block of ",
-                           schedule_.threads, " threads"));
+      Error("combine", "thread mask ", combine.thread_mask, " in a block of ", schedule_.threads,
+            " threads");
     }
   }
 

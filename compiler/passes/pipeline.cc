@@ -2,10 +2,8 @@
 #include "compiler/passes/pipeline.h"
 
 #include <chrono>
-#include <optional>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ir/graph_text.h"
 #include "compiler/ir/graph_verify.h"
@@ -18,9 +16,8 @@
 #include "compiler/passes/tensor/dead_values.h"
 #include "compiler/passes/tensor/inline_views.h"
 #include "compiler/passes/tensor/lower_graph.h"
+#include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
-#include "compiler/support/status_macros.h"
-#include "compiler/support/text.h"
 
 namespace hackc::passes {
 namespace {
@@ -32,7 +29,7 @@ std::vector<std::string> Verify(const AnyModule& module) {
   for (const ir::LoopSegment& segment : std::get<ir::LoopModule>(module).segments) {
     for (const ir::LoopLaunch& launch : segment.ops) {
       for (const std::string& error : ir::VerifyLoop(launch.fn)) {
-        errors.push_back(absl::StrCat("segment ", segment.name, " / ", error));
+        errors.push_back(Cat("segment ", segment.name, " / ", error));
       }
     }
   }
@@ -42,7 +39,7 @@ std::vector<std::string> Verify(const AnyModule& module) {
 // The message and the IR before the pass, for whoever has to find the mistake.
 absl::Status Broken(std::string_view pass, const std::string& what, const AnyModule& before) {
   return absl::InternalError(
-      absl::StrCat("pass ", View(pass), ": ", what, "\nthe IR before it:\n", Print(before)));
+      Cat("pass ", pass, ": ", what, "\nthe IR before it:\n", Print(before)));
 }
 
 AnyModule Run(const ModulePass& pass, const AnyModule& before) {
@@ -102,9 +99,9 @@ std::string Print(const AnyModule& module) {
   std::string text;
   if (const auto* loops = std::get_if<ir::LoopModule>(&module)) {
     for (const ir::LoopSegment& segment : loops->segments) {
-      absl::StrAppend(&text, "# segment ", segment.name, ", ", segment.count, " times\n");
+      text += Cat("# segment ", segment.name, ", ", segment.count, " times\n");
       for (const ir::LoopLaunch& launch : segment.ops) {
-        absl::StrAppend(&text, "# ", absl::StrJoin(launch.args, ", "), "\n", ir::Print(launch.fn));
+        text += Cat("# ", absl::StrJoin(launch.args, ", "), "\n", ir::Print(launch.fn));
       }
     }
   }

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
-#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -162,11 +161,9 @@ uint32_t NumberBefore(absl::string_view line, absl::string_view unit) {
   size_t at = line.find(unit);
   if (at == absl::string_view::npos) return 0;
   absl::string_view head = line.substr(0, at);
-  size_t start = head.find_last_not_of("0123456789");
+  head.remove_prefix(head.find_last_not_of("0123456789") + 1);
   uint32_t number = 0;
-  bool found =
-      absl::SimpleAtoi(head.substr(start == absl::string_view::npos ? 0 : start + 1), &number);
-  return found ? number : 0;
+  return absl::SimpleAtoi(head, &number) ? number : 0;
 }
 
 // Sorts the log into ptxas' resource report and what else was said.
@@ -216,11 +213,10 @@ absl::StatusOr<std::string> Version() {
 absl::StatusOr<std::vector<int>> Capabilities() {
   if (!Loaded().ok()) return Loaded().status();
   int count = 0;
-  if (Loaded()->arch_count(&count) != NVRTC_SUCCESS)
-    return absl::InternalError("NVRTC lists no archs");
+  nvrtcResult result = Loaded()->arch_count(&count);
   std::vector<int> capabilities(static_cast<size_t>(count));
-  if (Loaded()->archs(capabilities.data()) != NVRTC_SUCCESS)
-    return absl::InternalError("NVRTC lists no archs");
+  if (result == NVRTC_SUCCESS) result = Loaded()->archs(capabilities.data());
+  if (result != NVRTC_SUCCESS) return absl::InternalError("NVRTC lists no archs");
   return capabilities;
 }
 

@@ -5,26 +5,19 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_split.h"
 #include "compiler/ir/graph_fields.h"
+#include "compiler/support/cat.h"
 
 namespace hackc::passes {
 namespace {
 
 using namespace ir;  // NOLINT
 
-struct Group {
-  std::vector<size_t> members;  // positions of the linears
-  std::string weight, bias, out;
-  ValueType weight_type, bias_type, type;
-};
-
 // "q_proj", "k_proj", "v_proj" -> "qkv": stems of the weights' modules in the checkpoint.
 std::string Stem(const std::string& weight_name) {
-  size_t end = weight_name.rfind('.');
-  if (end == std::string::npos || end == 0) return weight_name;
-  size_t begin = weight_name.rfind('.', end - 1);
-  begin = begin == std::string::npos ? 0 : begin + 1;
-  std::string stem = weight_name.substr(begin, end - begin);
+  std::vector<std::string> parts = absl::StrSplit(weight_name, '.');
+  std::string stem = parts.size() < 2 ? weight_name : parts[parts.size() - 2];
   if (stem.size() > 5 && stem.ends_with("_proj")) stem.resize(stem.size() - 5);
   return stem;
 }
@@ -74,50 +67,49 @@ class Fusion {
     }
     if (!read) return "";
     const ValueType& weight = weights_.at(linear->weight)->type;
-    std::string key = linear->x + "|" + std::string(Name(op.type.dtype)) + "|" +
-                      std::string(Name(weight.dtype)) + "|" + Print(weight.shape[1]);
-    if (!linear->bias.empty())
-      key += "|" + std::string(Name(weights_.at(linear->bias)->type.dtype));
+    std::string key = Cat(linear->x, "|", Name(op.type.dtype), "|", Name(weight.dtype), "|",
+                          Print(weight.shape[1]));
+    if (!linear->bias.empty()) key += Cat("|", Name(weights_.at(linear->bias)->type.dtype));
     return key;
   }
 
-  Group Join(const GraphSegment& segment, const std::vector<size_t>& members) {
-    Group group;
-    group.members = members;
-    std::string stem;
+  // One linear for those at `members`, to stand in the first one's place. `moved` gets where each
+  // value is now: the joined value and its first feature there.
+  void Join(const GraphSegment& segment, const std::vector<size_t>& members,
+            std::vector<GraphOp>& ops,
+            std::map<std::string, std::pair<std::string, int64_t>>& moved) {
+    GraphConcat weights, biases;
+    ValueType weight_type, bias_type, type = segment.ops[members[0]].type;
     Expr features = IntLit(0);
+    std::string stem;
     for (size_t i : members) {
       const auto& linear = std::get<GraphLinear>(segment.ops[i].op);
       const SourceDecl& weight = *weights_.at(linear.weight);
       stem += Stem(weight.weight_name);
       features = features + weight.type.shape[0];
-      group.weight_type = weight.type;
-      if (!linear.bias.empty()) group.bias_type = weights_.at(linear.bias)->type;
-    }
-    group.type = segment.ops[members[0]].type;
-    group.type.shape.back() = features;
-    group.weight_type.shape[0] = features;
-    group.out = Unique(stem);
-    group.weight = Unique(stem + "_weight");
-    if (!group.bias_type.shape.empty()) {
-      group.bias_type.shape[0] = features;
-      group.bias = Unique(stem + "_bias");
-    }
-    return group;
-  }
-
-  // The joined operations, in place of the group's first linear.
-  void Emit(const GraphSegment& segment, const Group& group, std::vector<GraphOp>& ops) const {
-    GraphConcat weights, biases;
-    for (size_t i : group.members) {
-      const auto& linear = std::get<GraphLinear>(segment.ops[i].op);
+      weight_type = weight.type;
       weights.inputs.push_back(linear.weight);
+      if (linear.bias.empty()) continue;
+      bias_type = weights_.at(linear.bias)->type;
       biases.inputs.push_back(linear.bias);
     }
-    std::string x = std::get<GraphLinear>(segment.ops[group.members[0]].op).x;
-    ops.push_back({group.weight, group.weight_type, std::move(weights)});
-    if (!group.bias.empty()) ops.push_back({group.bias, group.bias_type, std::move(biases)});
-    ops.push_back({group.out, group.type, GraphLinear{x, group.weight, group.bias}});
+    const std::string out = Unique(stem);
+    GraphLinear joined{std::get<GraphLinear>(segment.ops[members[0]].op).x,
+                       Unique(stem + "_weight"), ""};
+    weight_type.shape[0] = features;
+    type.shape.back() = features;
+    ops.push_back({joined.weight, weight_type, std::move(weights)});
+    if (!biases.inputs.empty()) {
+      joined.bias = Unique(stem + "_bias");
+      bias_type.shape[0] = features;
+      ops.push_back({joined.bias, bias_type, std::move(biases)});
+    }
+    ops.push_back({out, type, std::move(joined)});
+    int64_t first = 0;
+    for (size_t i : members) {
+      moved[segment.ops[i].out] = {out, first};
+      first += AsInt(segment.ops[i].type.shape.back()).value_or(0);
+    }
   }
 
   void FuseSegment(GraphSegment& segment) {
@@ -126,25 +118,17 @@ class Fusion {
       std::string key = KeyOf(segment, segment.ops[i]);
       if (!key.empty()) by_key[key].push_back(i);
     }
-    std::map<size_t, Group> at;  // by position of the first linear
-    std::map<std::string, std::pair<std::string, int64_t>>
-        moved;  // old value -> joined value, first feature
-    std::set<size_t> gone;
-    for (const auto& [key, members] : by_key) {
-      if (members.size() < 2) continue;
-      Group group = Join(segment, members);
-      int64_t first = 0;
-      for (size_t i : members) {
-        moved[segment.ops[i].out] = {group.out, first};
-        first += AsInt(segment.ops[i].type.shape.back()).value_or(0);
-        gone.insert(i);
-      }
-      at.emplace(members[0], std::move(group));
+    std::map<size_t, std::vector<size_t>> groups;  // by position of the first linear
+    for (auto& [key, members] : by_key) {
+      if (members.size() > 1) groups[members[0]] = std::move(members);
     }
+    std::map<std::string, std::pair<std::string, int64_t>> moved;
     std::vector<GraphOp> ops;
     for (size_t i = 0; i < segment.ops.size(); ++i) {
-      if (auto group = at.find(i); group != at.end()) Emit(segment, group->second, ops);
-      if (gone.contains(i)) continue;
+      if (auto group = groups.find(i); group != groups.end()) {
+        Join(segment, group->second, ops, moved);
+      }
+      if (moved.contains(segment.ops[i].out)) continue;
       ops.push_back(segment.ops[i]);
       auto* split = std::get_if<GraphSplitHeads>(&ops.back().op);
       auto target = split ? moved.find(split->x) : moved.end();

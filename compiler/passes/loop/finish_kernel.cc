@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "absl/strings/str_join.h"
 #include "compiler/ir/rewrite.h"
 
 namespace hackc::passes {
@@ -54,7 +55,7 @@ void NameFunction(const SegmentValues& values, const TensorOp& sink,
     AddOnce(all, op->label);
   }
   fn.name = greatest == 0 ? Join({sink.label}) : Join(named);
-  for (const std::string& label : all) fn.computes += (fn.computes.empty() ? "" : " + ") + label;
+  fn.computes = absl::StrJoin(all, " + ");
 }
 
 }  // namespace
@@ -92,22 +93,16 @@ LoopLaunch FinishKernel(const SegmentValues& values, const TensorOp& sink,
   for (const std::string& value : args) {
     auto kind = values.source_kinds.find(value);
     bool source = kind != values.source_kinds.end();
-    std::string stem = !source                                       ? "x"
-                       : kind->second == SourceDecl::Kind::kWeight   ? "w"
-                       : kind->second == SourceDecl::Kind::kConstant ? "c"
-                       : kind->second == SourceDecl::Kind::kState    ? "state"
-                                                                     : "x";
+    static constexpr const char* kStems[] = {"x", "w", "c", "state"};  // by SourceDecl::Kind
+    std::string stem = source ? kStems[static_cast<size_t>(kind->second)] : "x";
     bool is_output = value == written && !updates;
     const ValueType& type = values.types.at(value);
-    BufferDecl buffer;
-    buffer.name = is_output ? "y" : stem + std::to_string(counts[stem]++);
-    buffer.dtype = type.dtype;
-    buffer.shape = type.shape;
-    buffer.access = value != written ? Access::kRead
-                    : updates        ? Access::kReadWrite
-                                     : Access::kWrite;
-    buffer_of[value] = buffer.name;
-    fn.buffers.push_back(std::move(buffer));
+    std::string name = is_output ? "y" : stem + std::to_string(counts[stem]++);
+    Access access = is_output          ? Access::kWrite
+                    : value == written ? Access::kReadWrite
+                                       : Access::kRead;
+    buffer_of[value] = name;
+    fn.buffers.push_back({std::move(name), type.dtype, type.shape, access});
   }
   if (!updates) launch.results.emplace_back(sink.out, sink.type);
 

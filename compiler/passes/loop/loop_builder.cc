@@ -86,11 +86,7 @@ class Builder {
   }
   Expr Open(const std::string& base, AxisRole role, const Expr& extent) {
     std::string name = names_.Unique(base);
-    Scope scope;
-    scope.axis = name;
-    scope.role = role;
-    scope.extent = extent;
-    scopes_.push_back(std::move(scope));
+    scopes_.push_back({.axis = name, .role = role, .extent = extent});
     depth_of_[name] = Depth();
     ranges_.SetAxis(name, extent);
     return Axis(name);
@@ -125,6 +121,12 @@ class Builder {
                        : depth_of_.end();
       if (it != depth_of_.end()) depth = std::max(depth, it->second);
     });
+    return depth;
+  }
+
+  size_t DepthOf(const std::vector<Expr>& exprs) const {
+    size_t depth = 0;
+    for (const Expr& e : exprs) depth = std::max(depth, DepthOf(e));
     return depth;
   }
 
@@ -164,8 +166,7 @@ class Builder {
   Expr Fused(const TensorOp& op, const std::vector<Expr>& at) {
     if (std::find(used_.begin(), used_.end(), op.out) == used_.end()) used_.push_back(op.out);
     if (IsReduction(op)) return Reduction(op, at);
-    size_t depth = 0;
-    for (const Expr& index : at) depth = std::max(depth, DepthOf(index));
+    size_t depth = DepthOf(at);
     std::string key = Key(op, at);
     if (auto it = scopes_[depth].computed.find(key); it != scopes_[depth].computed.end()) {
       if (depth == Depth() || IsName(it->second)) return it->second;
@@ -251,14 +252,11 @@ class Builder {
   Expr Reduction(const TensorOp& op, const std::vector<Expr>& at) {
     std::vector<size_t> vector_dims = VectorDims(op, at);
     std::vector<Expr> outer = at, vector;
-    size_t depth = 0;
     for (size_t i : vector_dims) {
       vector.push_back(at[i]);
       outer[i] = nullptr;
     }
-    for (const Expr& index : outer) {
-      if (index) depth = std::max(depth, DepthOf(index));
-    }
+    const size_t depth = DepthOf(outer);
     std::string key = Key(op, outer), name;
     if (auto it = scopes_[depth].computed.find(key); it != scopes_[depth].computed.end()) {
       name = As<Var>(it->second)->name;
@@ -342,13 +340,8 @@ class Builder {
     here.body.pop_back();
     here.joined.clear();
     for (size_t i = 0; i < loops.size(); ++i) {
-      Scope scope;
-      scope.axis = loops[i]->axis;
-      scope.role = role;
-      scope.extent = loops[i]->extent;
-      scope.body = loops[i]->body;
-      if (i + 1 < loops.size()) scope.body.pop_back();
-      scopes_.push_back(std::move(scope));
+      scopes_.push_back({loops[i]->axis, role, loops[i]->extent, loops[i]->body});
+      if (i + 1 < loops.size()) scopes_.back().body.pop_back();
       result.axes.push_back(Axis(loops[i]->axis));
     }
     return result;

@@ -111,11 +111,7 @@ void AddSources(const std::vector<SourceDecl>& sources, SegmentValues& values) {
 }  // namespace
 
 LoopModule LowerTensor(const TensorModule& module) {
-  LoopModule result;
-  result.name = module.name;
-  result.symbols = module.symbols;
-  result.sources = module.sources;
-  result.outputs = module.outputs;
+  LoopModule result{module.name, module.symbols, module.sources, {}, module.outputs};
   SegmentValues values;
   values.symbols = module.symbols;
   AddSources(module.sources, values);
@@ -133,15 +129,15 @@ LoopModule LowerTensor(const TensorModule& module) {
             earlier == values.updated_states.end() ? scatter->state : earlier->second;
       }
     }
-    LoopSegment loops;
-    loops.name = segment.name;
-    loops.count = segment.count;
-    loops.first_layer = segment.first_layer;
-    loops.layer_step = segment.layer_step;
-    loops.carries = segment.carries;
-    loops.sources = segment.sources;
-    loops.yields = segment.yields;
-    loops.results = segment.results;
+    LoopSegment loops{segment.name,
+                      segment.count,
+                      segment.first_layer,
+                      segment.layer_step,
+                      segment.carries,
+                      segment.sources,
+                      {},
+                      segment.yields,
+                      segment.results};
     loops.ops = SegmentFusion(values, segment).Run();
     for (size_t i = 0; i < segment.results.size(); ++i) {
       values.types[segment.results[i]] = values.types.at(segment.yields[i]);

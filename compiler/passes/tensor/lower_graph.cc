@@ -4,8 +4,8 @@
 #include <limits>
 #include <map>
 #include <numbers>
-#include <set>
 
+#include "absl/strings/str_split.h"
 #include "compiler/ir/simplify.h"
 #include "compiler/support/internal_error.h"
 
@@ -43,11 +43,8 @@ int64_t StaticExtent(const Expr& extent) {
 
 // "model.layers.{layer}.self_attn.q_proj.weight" -> "q_proj".
 std::string CheckpointModule(const std::string& weight_name) {
-  size_t end = weight_name.rfind('.');
-  if (end == std::string::npos) return weight_name;
-  size_t begin = weight_name.rfind('.', end - 1);
-  return weight_name.substr(begin == std::string::npos ? 0 : begin + 1,
-                            end - (begin == std::string::npos ? 0 : begin + 1));
+  std::vector<std::string> parts = absl::StrSplit(weight_name, '.');
+  return parts.size() < 2 ? weight_name : parts[parts.size() - 2];
 }
 
 bool RemoveSuffix(std::string& text, std::string_view suffix) {
@@ -63,11 +60,7 @@ class Lowering {
   }
 
   TensorModule Run() {
-    TensorModule module;
-    module.name = graph_.name;
-    module.symbols = graph_.symbols;
-    module.sources = graph_.sources;
-    module.outputs = graph_.outputs;
+    TensorModule module{graph_.name, graph_.symbols, graph_.sources, {}, graph_.outputs};
     for (const SourceDecl& source : graph_.sources) AddSource(source);
     for (const GraphSegment& segment : graph_.segments) {
       for (const SourceDecl& source : segment.sources) AddSource(source);
@@ -86,19 +79,22 @@ class Lowering {
   }
 
   TensorSegment LowerSegment(const GraphSegment& segment) {
-    TensorSegment result;
-    result.name = segment.name;
-    result.count = segment.count;
-    result.first_layer = segment.first_layer;
-    result.layer_step = segment.layer_step;
-    result.carries = segment.carries;
-    result.sources = segment.sources;
-    result.yields = segment.yields;
-    result.results = segment.results;
+    TensorSegment result{segment.name,
+                         segment.count,
+                         segment.first_layer,
+                         segment.layer_step,
+                         segment.carries,
+                         segment.sources,
+                         {},
+                         segment.yields,
+                         segment.results};
     for (const Carry& carry : segment.carries) Declare(carry.name, TypeOf(carry.initial));
     ops_ = &result.ops;
     for (const GraphOp& op : segment.ops) {
-      std::visit([&](const auto& n) { Lower(op, n); }, op.op);
+      op_ = &op;
+      axes_ = AxesOf(op.type.shape);
+      at_ = IndicesOf(axes_);
+      std::visit([&](const auto& n) { Lower(n); }, op.op);
     }
     for (size_t i = 0; i < segment.results.size(); ++i) {
       Declare(segment.results[i], TypeOf(segment.yields[i]));
@@ -125,24 +121,21 @@ class Lowering {
         {std::move(out), std::move(type), std::move(axes), std::move(op), std::move(label)});
   }
   // A float32 part of an operation's value; the name of what it defines.
-  std::string EmitPart(const GraphOp& op, std::string_view part,
-                       const std::vector<TensorAxis>& axes, TensorOpVariant tensor_op,
-                       const std::string& label) {
-    std::string name = op.out + "." + std::string(part);
+  std::string EmitPart(std::string_view part, const std::vector<TensorAxis>& axes,
+                       TensorOpVariant tensor_op, const std::string& label) {
+    std::string name = op_->out + "." + std::string(part);
     ValueType type{DType::kF32, {}};
     for (const TensorAxis& axis : axes) type.shape.push_back(axis.extent);
     Emit(name, type, axes, std::move(tensor_op), label);
     return name;
   }
   // The operation's own value: a map rounded to its dtype.
-  void EmitResult(const GraphOp& op, const std::vector<TensorAxis>& axes, const Expr& value,
-                  const std::string& label) {
-    Emit(op.out, op.type, axes, TensorMap{MakeCast(op.type.dtype, value)}, label);
+  void EmitResult(const Expr& value, const std::string& label) {
+    Emit(op_->out, op_->type, axes_, TensorMap{MakeCast(op_->type.dtype, value)}, label);
   }
-  template <typename F>
-  void Pointwise(const GraphOp& op, const std::string& label, F value) {
-    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
-    EmitResult(op, axes, value(IndicesOf(axes)), label);
+  void EmitResult(const Expr& value) { EmitResult(value, op_->out); }
+  void EmitView(Expr source) {
+    Emit(op_->out, op_->type, axes_, TensorView{std::move(source)}, op_->out);
   }
 
   Expr Past() const { return has_past_ ? MakeSymbol("past") : IntLit(0); }
@@ -157,137 +150,116 @@ class Lowering {
     return stem.ends_with("_norm") || stem == "lm_head" ? stem : out;
   }
 
-  void Lower(const GraphOp& op, const GraphEmbedding& n) {
-    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
-    std::vector<Expr> at = IndicesOf(axes);
+  void Lower(const GraphEmbedding& n) {
     const ValueType& table = TypeOf(n.table);
-    Expr id = Value(n.ids, {at[0], at[1]});
+    Expr id = Value(n.ids, {at_[0], at_[1]});
     Expr last = MakeCast(id->dtype, table.shape[0] - 1);
     Expr row = MakeCast(DType::kI32, Max(Min(id, last), IntLit(0, id->dtype)));
-    std::string rows = op.out;
-    if (table.dtype != op.type.dtype) rows += ".rows";
-    Emit(rows, {table.dtype, op.type.shape}, axes, TensorGather{Value(n.table, {row, at[2]})},
+    std::string rows = op_->out;
+    if (table.dtype != op_->type.dtype) rows += ".rows";
+    Emit(rows, {table.dtype, op_->type.shape}, axes_, TensorGather{Value(n.table, {row, at_[2]})},
          "embedding");
-    if (rows != op.out) EmitResult(op, axes, Value(rows, at), "embedding");
+    if (rows != op_->out) EmitResult(Value(rows, at_), "embedding");
   }
 
-  void Lower(const GraphOp& op, const GraphLinear& n) {
-    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
-    std::vector<Expr> at = IndicesOf(axes), x_at = at;
-    Expr k = Axis("k"), feature = at.back();
+  void Lower(const GraphLinear& n) {
+    std::vector<Expr> x_at = at_;
+    Expr k = Axis("k"), feature = at_.back();
     x_at.back() = k;
     Expr weight = n.transposed ? Wide(n.weight, {k, feature}) : Wide(n.weight, {feature, k});
     TensorContract contract{{{"k", TypeOf(n.x).shape.back()}}, Wide(n.x, x_at), weight};
-    std::string label = LabelOfWeight(n.weight, op.out);
-    if (op.type.dtype == DType::kF32 && n.bias.empty()) {
-      Emit(op.out, op.type, axes, std::move(contract), label);
+    std::string label = LabelOfWeight(n.weight, op_->out);
+    if (op_->type.dtype == DType::kF32 && n.bias.empty()) {
+      Emit(op_->out, op_->type, axes_, std::move(contract), label);
       return;
     }
-    Expr sum = Value(EmitPart(op, "sum", axes, std::move(contract), label), at);
-    EmitResult(op, axes, n.bias.empty() ? sum : sum + Wide(n.bias, {feature}), label);
+    Expr sum = Value(EmitPart("sum", axes_, std::move(contract), label), at_);
+    EmitResult(n.bias.empty() ? sum : sum + Wide(n.bias, {feature}), label);
   }
 
+  std::vector<TensorAxis> Rows() const { return {axes_.begin(), axes_.end() - 1}; }
   // Sum over the last axis of what `term` makes of an element's indices.
   template <typename F>
-  Expr RowSum(const GraphOp& op, std::string_view part, const std::vector<TensorAxis>& axes, F term,
-              const std::string& label) {
-    std::vector<TensorAxis> rows(axes.begin(), axes.end() - 1);
-    std::vector<Expr> row = IndicesOf(rows), element = row;
-    element.push_back(Axis("k"));
-    TensorReduce reduce{Monoid::kSum, {{"k", axes.back().extent}}, {term(element)}};
-    return Value(EmitPart(op, part, rows, std::move(reduce), label), row);
+  Expr RowSum(std::string_view part, F term, const std::string& label) {
+    std::vector<Expr> element = at_;
+    element.back() = Axis("k");
+    TensorReduce reduce{Monoid::kSum, {{"k", axes_.back().extent}}, {term(element)}};
+    return Value(EmitPart(part, Rows(), std::move(reduce), label), IndicesOf(Rows()));
   }
-  Expr RowValue(const GraphOp& op, std::string_view part, const std::vector<TensorAxis>& axes,
-                const Expr& value, const std::string& label) {
-    std::vector<TensorAxis> rows(axes.begin(), axes.end() - 1);
-    return Value(EmitPart(op, part, rows, TensorMap{value}, label), IndicesOf(rows));
+  Expr RowValue(std::string_view part, const Expr& value, const std::string& label) {
+    return Value(EmitPart(part, Rows(), TensorMap{value}, label), IndicesOf(Rows()));
   }
 
-  void Lower(const GraphOp& op, const GraphRmsNorm& n) {
-    std::string label = LabelOfWeight(n.weight, op.out);
-    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
-    std::vector<Expr> at = IndicesOf(axes);
-    double count = static_cast<double>(StaticExtent(axes.back().extent));
+  void Lower(const GraphRmsNorm& n) {
+    std::string label = LabelOfWeight(n.weight, op_->out);
+    double count = static_cast<double>(StaticExtent(axes_.back().extent));
     auto square = [&](const std::vector<Expr>& i) { return Wide(n.x, i) * Wide(n.x, i); };
-    Expr mean = Divide(RowSum(op, "squares", axes, square, label), Number(count));
+    Expr mean = Divide(RowSum("squares", square, label), Number(count));
     Expr scale = Unary(UnaryOp::kRsqrt, mean + Number(n.epsilon));
-    scale = RowValue(op, "scale", axes, scale, label);
-    Expr weight = Wide(n.weight, {at.back()});
+    scale = RowValue("scale", scale, label);
+    Expr weight = Wide(n.weight, {at_.back()});
     if (n.weight_offset != 0) weight = weight + Number(n.weight_offset);
-    EmitResult(op, axes, Wide(n.x, at) * scale * weight, label);
+    EmitResult(Wide(n.x, at_) * scale * weight, label);
   }
 
-  void Lower(const GraphOp& op, const GraphLayerNorm& n) {
-    std::string label = LabelOfWeight(n.weight, op.out);
-    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
-    std::vector<Expr> at = IndicesOf(axes);
-    Expr count = Number(static_cast<double>(StaticExtent(axes.back().extent)));
+  void Lower(const GraphLayerNorm& n) {
+    std::string label = LabelOfWeight(n.weight, op_->out);
+    Expr count = Number(static_cast<double>(StaticExtent(axes_.back().extent)));
     auto element = [&](const std::vector<Expr>& i) { return Wide(n.x, i); };
-    Expr mean =
-        RowValue(op, "mean", axes, Divide(RowSum(op, "sum", axes, element, label), count), label);
+    Expr mean = RowValue("mean", Divide(RowSum("sum", element, label), count), label);
     auto square = [&](const std::vector<Expr>& i) {
       return (Wide(n.x, i) - mean) * (Wide(n.x, i) - mean);
     };
-    Expr variance = Divide(RowSum(op, "squares", axes, square, label), count);
+    Expr variance = Divide(RowSum("squares", square, label), count);
     Expr scale = Unary(UnaryOp::kRsqrt, variance + Number(n.epsilon));
-    scale = RowValue(op, "scale", axes, scale, label);
-    Expr value = (Wide(n.x, at) - mean) * scale * Wide(n.weight, {at.back()});
-    EmitResult(op, axes, n.bias.empty() ? value : value + Wide(n.bias, {at.back()}), label);
+    scale = RowValue("scale", scale, label);
+    Expr value = (Wide(n.x, at_) - mean) * scale * Wide(n.weight, {at_.back()});
+    EmitResult(n.bias.empty() ? value : value + Wide(n.bias, {at_.back()}), label);
   }
 
-  void Lower(const GraphOp& op, const GraphRotaryTable& n) {
-    Pointwise(op, n.sine ? "rotary_sine" : "rotary_cosine", [&](const std::vector<Expr>& at) {
-      Expr angle = F32(Past() + at[1]) * Wide(n.inverse_frequencies, {at[2]});
-      if (n.dynamic_factor > 0) {  // stretch^(-j / (half - 1)); see graph.h
-        int64_t half = StaticExtent(op.type.shape[2]);
-        Expr excess = F32(Past() + op.type.shape[1]) * Number(1.0 / n.dynamic_length) - Number(1);
-        Expr stretch = Max(excess, Number(0)) * Number(n.dynamic_factor) + Number(1);
-        Expr power = F32(at[2]) * Number(-1.0 / (half - 1));
-        angle = angle * MakeBinary(BinaryOp::kPow, stretch, power);
-      }
-      Expr value = Unary(n.sine ? UnaryOp::kSin : UnaryOp::kCos, angle);
-      return n.scale == 1 ? value : value * Number(n.scale);
-    });
+  void Lower(const GraphRotaryTable& n) {
+    Expr angle = F32(Past() + at_[1]) * Wide(n.inverse_frequencies, {at_[2]});
+    if (n.dynamic_factor > 0) {  // stretch^(-j / (half - 1)); see graph.h
+      int64_t half = StaticExtent(op_->type.shape[2]);
+      Expr excess = F32(Past() + op_->type.shape[1]) * Number(1.0 / n.dynamic_length) - Number(1);
+      Expr stretch = Max(excess, Number(0)) * Number(n.dynamic_factor) + Number(1);
+      Expr power = F32(at_[2]) * Number(-1.0 / (half - 1));
+      angle = angle * MakeBinary(BinaryOp::kPow, stretch, power);
+    }
+    Expr value = Unary(n.sine ? UnaryOp::kSin : UnaryOp::kCos, angle);
+    EmitResult(n.scale == 1 ? value : value * Number(n.scale),
+               n.sine ? "rotary_sine" : "rotary_cosine");
   }
 
-  void Lower(const GraphOp& op, const GraphRope& n) {
+  void Lower(const GraphRope& n) {
     int64_t half = StaticExtent(TypeOf(n.cosine).shape.back()), rotary = 2 * half;
-    int64_t head_dim = StaticExtent(op.type.shape.back());
-    Pointwise(op, op.out, [&](const std::vector<Expr>& at) {
-      Expr d = at[3], pair, partner, first;
-      if (n.interleaved) {  // the clamp is for dims that pass unrotated
-        pair = rotary == head_dim ? FloorDiv(d, 2) : Min(FloorDiv(d, 2), IntLit(half - 1));
-        partner = FloorDiv(d, 2) * 2 + 1 - Mod(d, 2);
-        first = MakeBinary(BinaryOp::kEq, Mod(d, 2), IntLit(0));
-      } else {
-        pair = Mod(d, half);
-        partner = Mod(d + half, rotary);
-        first = Lt(d, IntLit(half));
-      }
-      Expr cosine = Value(n.cosine, {at[0], at[1], pair}),
-           sine = Value(n.sine, {at[0], at[1], pair});
-      Expr sign = MakeSelect(first, Number(-1), Number(1));
-      Expr rotated =
-          Wide(n.x, at) * cosine + sign * Wide(n.x, {at[0], at[1], at[2], partner}) * sine;
-      return rotary == head_dim ? rotated
-                                : MakeSelect(Lt(d, IntLit(rotary)), rotated, Wide(n.x, at));
-    });
+    int64_t head_dim = StaticExtent(op_->type.shape.back());
+    Expr d = at_[3], pair, partner, first;
+    if (n.interleaved) {  // the clamp is for dims that pass unrotated
+      pair = rotary == head_dim ? FloorDiv(d, 2) : Min(FloorDiv(d, 2), IntLit(half - 1));
+      partner = FloorDiv(d, 2) * 2 + 1 - Mod(d, 2);
+      first = MakeBinary(BinaryOp::kEq, Mod(d, 2), IntLit(0));
+    } else {
+      pair = Mod(d, half);
+      partner = Mod(d + half, rotary);
+      first = Lt(d, IntLit(half));
+    }
+    Expr cosine = Value(n.cosine, {at_[0], at_[1], pair});
+    Expr sine = Value(n.sine, {at_[0], at_[1], pair});
+    Expr sign = MakeSelect(first, Number(-1), Number(1));
+    Expr rotated =
+        Wide(n.x, at_) * cosine + sign * Wide(n.x, {at_[0], at_[1], at_[2], partner}) * sine;
+    bool whole = rotary == head_dim;
+    EmitResult(whole ? rotated : MakeSelect(Lt(d, IntLit(rotary)), rotated, Wide(n.x, at_)));
   }
 
-  void Lower(const GraphOp& op, const GraphSplitHeads& n) {
-    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
-    std::vector<Expr> at = IndicesOf(axes);
-    Expr feature = at[2] * n.head_dim + at[3] + n.first;
-    Emit(op.out, op.type, axes, TensorView{Value(n.x, {at[0], at[1], feature})}, op.out);
+  void Lower(const GraphSplitHeads& n) {
+    EmitView(Value(n.x, {at_[0], at_[1], at_[2] * n.head_dim + at_[3] + n.first}));
   }
 
-  void Lower(const GraphOp& op, const GraphMergeHeads& n) {
-    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
-    std::vector<Expr> at = IndicesOf(axes);
+  void Lower(const GraphMergeHeads& n) {
     int64_t head_dim = StaticExtent(TypeOf(n.x).shape[3]);
-    Emit(op.out, op.type, axes,
-         TensorView{Value(n.x, {at[0], at[1], FloorDiv(at[2], head_dim), Mod(at[2], head_dim)})},
-         op.out);
+    EmitView(Value(n.x, {at_[0], at_[1], FloorDiv(at_[2], head_dim), Mod(at_[2], head_dim)}));
   }
 
   Expr Softcap(const Expr& x, double cap) const {
@@ -295,49 +267,46 @@ class Lowering {
   }
 
   // Keys end at past + s: causality is the extent of the sum, and no score beyond it is ever read.
-  void Lower(const GraphOp& op, const GraphAttention& n) {
+  void Lower(const GraphAttention& n) {
     const std::string label = "attention";
-    std::vector<TensorAxis> axes = AxesOf(op.type.shape);
     const ValueType &q = TypeOf(n.q), &k = TypeOf(n.k);
     Expr b = Axis("b"), s = Axis("s"), h = Axis("h"), t = Axis("t"), d = Axis("d"), e = Axis("e");
     int64_t group = StaticExtent(q.shape[2]) / StaticExtent(k.shape[2]);
     Expr past = Simplify(k.shape[1] - q.shape[1], RangeMap(graph_.symbols));
 
-    std::vector<TensorAxis> score_axes = {axes[0], axes[1], axes[2], {"t", k.shape[1]}};
+    std::vector<TensorAxis> score_axes = {axes_[0], axes_[1], axes_[2], {"t", k.shape[1]}};
     TensorContract products{
         {{"d", q.shape[3]}}, Wide(n.q, {b, s, h, d}), Wide(n.k, {b, t, FloorDiv(h, group), d})};
-    Expr score =
-        Value(EmitPart(op, "products", score_axes, std::move(products), label), {b, s, h, t});
+    Expr score = Value(EmitPart("products", score_axes, std::move(products), label), {b, s, h, t});
     score = score * Number(n.scale);
     if (n.softcap > 0) score = Softcap(score, n.softcap);
     if (n.window > 0) {
       score = MakeSelect(Lt(past + s - t, IntLit(n.window)), score, Number(-kInfinity));
     }
-    score = Value(EmitPart(op, "scores", score_axes, TensorMap{score}, label), {b, s, h, t});
+    score = Value(EmitPart("scores", score_axes, TensorMap{score}, label), {b, s, h, t});
 
-    std::vector<TensorAxis> sum_axes = {axes[0], axes[1], axes[2], {"e", op.type.shape[3]}};
+    std::vector<TensorAxis> sum_axes = {axes_[0], axes_[1], axes_[2], {"e", op_->type.shape[3]}};
     TensorReduce softmax{Monoid::kSoftmaxSum,
                          {{"t", past + s + 1}},
                          {score, Wide(n.v, {b, t, FloorDiv(h, group), e})}};
-    if (op.type.dtype == DType::kF32) {
-      Emit(op.out, op.type, sum_axes, std::move(softmax), label);
+    if (op_->type.dtype == DType::kF32) {
+      Emit(op_->out, op_->type, sum_axes, std::move(softmax), label);
       return;
     }
-    Expr sum = Value(EmitPart(op, "sum", sum_axes, std::move(softmax), label), {b, s, h, e});
-    EmitResult(op, sum_axes, sum, label);
+    Expr sum = Value(EmitPart("sum", sum_axes, std::move(softmax), label), {b, s, h, e});
+    Emit(op_->out, op_->type, sum_axes, TensorMap{MakeCast(op_->type.dtype, sum)}, label);
   }
 
-  void Lower(const GraphOp& op, const GraphCacheAppend& n) {
+  void Lower(const GraphCacheAppend& n) {
     const ValueType &cache = TypeOf(n.cache), &x = TypeOf(n.x);
     std::vector<TensorAxis> axes = AxesOf(cache.shape), update_axes = AxesOf(x.shape);
     std::vector<Expr> at = IndicesOf(update_axes), target = at;
     target[1] = Past() + at[1];
-    std::string state = op.out + ".state";
+    std::string state = op_->out + ".state";
     Emit(state, cache, axes,
          TensorScatter{n.cache, update_axes, target, MakeCast(cache.dtype, Value(n.x, at))},
          n.cache + "_append");
-    std::vector<TensorAxis> out_axes = AxesOf(op.type.shape);
-    Emit(op.out, op.type, out_axes, TensorView{Value(state, IndicesOf(out_axes))}, op.out);
+    EmitView(Value(state, at_));
   }
 
   Expr Activate(ActivationKind kind, const Expr& x) const {
@@ -362,44 +331,27 @@ class Lowering {
     HACKC_FAIL() << "activation " << static_cast<int>(kind);
   }
 
-  void Lower(const GraphOp& op, const GraphActivation& n) {
-    Pointwise(op, op.out,
-              [&](const std::vector<Expr>& at) { return Activate(n.kind, Wide(n.x, at)); });
-  }
-  void Lower(const GraphOp& op, const GraphMultiply& n) {
-    Pointwise(op, op.out,
-              [&](const std::vector<Expr>& at) { return Wide(n.a, at) * Wide(n.b, at); });
-  }
-  void Lower(const GraphOp& op, const GraphAdd& n) {
-    Pointwise(op, "residual",
-              [&](const std::vector<Expr>& at) { return Wide(n.a, at) + Wide(n.b, at); });
-  }
-  void Lower(const GraphOp& op, const GraphScale& n) {
-    Pointwise(op, op.out,
-              [&](const std::vector<Expr>& at) { return Wide(n.x, at) * Number(n.factor); });
-  }
-  void Lower(const GraphOp& op, const GraphSoftcap& n) {
-    Pointwise(op, op.out,
-              [&](const std::vector<Expr>& at) { return Softcap(Wide(n.x, at), n.cap); });
-  }
+  void Lower(const GraphActivation& n) { EmitResult(Activate(n.kind, Wide(n.x, at_))); }
+  void Lower(const GraphMultiply& n) { EmitResult(Wide(n.a, at_) * Wide(n.b, at_)); }
+  void Lower(const GraphAdd& n) { EmitResult(Wide(n.a, at_) + Wide(n.b, at_), "residual"); }
+  void Lower(const GraphScale& n) { EmitResult(Wide(n.x, at_) * Number(n.factor)); }
+  void Lower(const GraphSoftcap& n) { EmitResult(Softcap(Wide(n.x, at_), n.cap)); }
 
   // Nested selects, so that each element reads one input.
-  void Lower(const GraphOp& op, const GraphConcat& n) {
-    Pointwise(op, op.out, [&](const std::vector<Expr>& at) {
-      std::vector<Expr> parts;
-      std::vector<int64_t> ends;
-      for (const std::string& input : n.inputs) {
-        int64_t begin = ends.empty() ? 0 : ends.back();
-        std::vector<Expr> index = at;
-        index[0] = at[0] - begin;
-        parts.push_back(Value(input, index));
-        ends.push_back(begin + StaticExtent(TypeOf(input).shape[0]));
-      }
-      Expr value = parts.back();
-      for (size_t i = parts.size() - 1; i-- > 0;)
-        value = MakeSelect(Lt(at[0], IntLit(ends[i])), parts[i], value);
-      return value;
-    });
+  void Lower(const GraphConcat& n) {
+    std::vector<Expr> parts;
+    std::vector<int64_t> ends;
+    for (const std::string& input : n.inputs) {
+      int64_t begin = ends.empty() ? 0 : ends.back();
+      std::vector<Expr> index = at_;
+      index[0] = at_[0] - begin;
+      parts.push_back(Value(input, index));
+      ends.push_back(begin + StaticExtent(TypeOf(input).shape[0]));
+    }
+    Expr value = parts.back();
+    for (size_t i = parts.size() - 1; i-- > 0;)
+      value = MakeSelect(Lt(at_[0], IntLit(ends[i])), parts[i], value);
+    EmitResult(value);
   }
 
   const GraphModule& graph_;
@@ -407,6 +359,9 @@ class Lowering {
   std::map<std::string, ValueType> types_;
   std::map<std::string, std::string> weight_names_;
   std::vector<TensorOp>* ops_ = nullptr;
+  const GraphOp* op_ = nullptr;   // being lowered
+  std::vector<TensorAxis> axes_;  // of its value
+  std::vector<Expr> at_;          // an element of it
 };
 
 }  // namespace

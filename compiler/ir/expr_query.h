@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// Questions about single expression nodes that verifiers, rewrites and interpreters share.
+//
+//   IsComparison(BinaryOp::kLt), FloorDivide(-7, 2) == -4
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "compiler/ir/expr.h"
+
+namespace hackc::ir {
+
+bool IsComparison(BinaryOp op);
+inline bool IsInteger(DType dtype) { return dtype == DType::kI32 || dtype == DType::kI64; }
+
+int64_t FloorDivide(int64_t a, int64_t b);  // b is neither 0 nor -1
+
+}  // namespace hackc::ir
