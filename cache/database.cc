@@ -10,25 +10,19 @@ namespace {
 absl::StatusCode ToStatusCode(int code) {
   switch (code & 0xff) {
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-      return absl::StatusCode::kDataLoss;
+    case SQLITE_NOTADB: return absl::StatusCode::kDataLoss;
     case SQLITE_FULL:
     case SQLITE_IOERR:
     case SQLITE_NOMEM:
-    case SQLITE_TOOBIG:
-      return absl::StatusCode::kResourceExhausted;
+    case SQLITE_TOOBIG: return absl::StatusCode::kResourceExhausted;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-    case SQLITE_PROTOCOL:
-      return absl::StatusCode::kUnavailable;
+    case SQLITE_PROTOCOL: return absl::StatusCode::kUnavailable;
     case SQLITE_PERM:
     case SQLITE_AUTH:
-    case SQLITE_READONLY:
-      return absl::StatusCode::kPermissionDenied;
-    case SQLITE_CANTOPEN:
-      return absl::StatusCode::kFailedPrecondition;
-    default:
-      return absl::StatusCode::kInternal;
+    case SQLITE_READONLY: return absl::StatusCode::kPermissionDenied;
+    case SQLITE_CANTOPEN: return absl::StatusCode::kFailedPrecondition;
+    default: return absl::StatusCode::kInternal;
   }
 }
 

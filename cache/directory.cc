@@ -37,13 +37,10 @@ absl::Status FromErrno(int code, const std::string& path, std::string_view what)
   switch (code) {
     case EACCES:
     case EPERM:
-    case EROFS:
-      return absl::PermissionDeniedError(text);
+    case EROFS: return absl::PermissionDeniedError(text);
     case ENOSPC:
-    case EDQUOT:
-      return absl::ResourceExhaustedError(text);
-    default:
-      return absl::FailedPreconditionError(text);
+    case EDQUOT: return absl::ResourceExhaustedError(text);
+    default: return absl::FailedPreconditionError(text);
   }
 }
 

@@ -59,16 +59,11 @@ class Clock {
 
 absl::StatusOr<std::optional<ir::DType>> StorageDType(program::DType dtype) {
   switch (dtype) {
-    case program::DType::kUnspecified:
-      return std::optional<ir::DType>();
-    case program::DType::kFloat32:
-      return std::optional(ir::DType::kF32);
-    case program::DType::kBFloat16:
-      return std::optional(ir::DType::kBF16);
-    case program::DType::kFloat16:
-      return std::optional(ir::DType::kF16);
-    default:
-      break;
+    case program::DType::kUnspecified: return std::optional<ir::DType>();
+    case program::DType::kFloat32: return std::optional(ir::DType::kF32);
+    case program::DType::kBFloat16: return std::optional(ir::DType::kBF16);
+    case program::DType::kFloat16: return std::optional(ir::DType::kF16);
+    default: break;
   }
   return absl::InvalidArgumentError("dtype: expected float32, bfloat16 or float16");
 }

@@ -35,8 +35,7 @@ absl::Status Handle(CompilerBackend& backend, const Request& request, Reply* rep
       *reply->mutable_kernel() = ToProto(kernel);
       return absl::OkStatus();
     }
-    case Request::CALL_NOT_SET:
-      break;
+    case Request::CALL_NOT_SET: break;
   }
   return absl::InternalError("worker request without a call");
 }

@@ -15,12 +15,10 @@ using v1::worker::Request;
 
 std::string Describe(const Request& request) {
   switch (request.call_case()) {
-    case Request::kPlan:
-      return "planning the program";
+    case Request::kPlan: return "planning the program";
     case Request::kKernel:
       return absl::StrCat("compiling kernel \"", request.kernel().kernel().name(), "\"");
-    default:
-      return "asking for the toolchain";
+    default: return "asking for the toolchain";
   }
 }
 

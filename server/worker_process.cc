@@ -131,8 +131,7 @@ absl::StatusOr<Reply> WorkerProcess::Call(const Request& request, std::chrono::m
           absl::StrCat("no answer within ", limit.count() / 1000.0, " s; killed"));
     case absl::StatusCode::kDataLoss:
       return absl::DataLossError(absl::StrCat("it sent garbage (", status.message(), "); killed"));
-    default:
-      return absl::UnavailableError(end);
+    default: return absl::UnavailableError(end);
   }
 }
 

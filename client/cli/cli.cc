@@ -17,14 +17,10 @@ namespace hackc::client {
 
 int ExitCodeOf(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kOk:
-      return kExitOk;
-    case absl::StatusCode::kInvalidArgument:
-      return kExitInvalidArgument;
-    case absl::StatusCode::kUnavailable:
-      return kExitUnavailable;
-    default:
-      return kExitOther;
+    case absl::StatusCode::kOk: return kExitOk;
+    case absl::StatusCode::kInvalidArgument: return kExitInvalidArgument;
+    case absl::StatusCode::kUnavailable: return kExitUnavailable;
+    default: return kExitOther;
   }
 }
 

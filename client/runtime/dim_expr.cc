@@ -47,10 +47,8 @@ absl::StatusOr<int64_t> Apply(const v1::DimExpr& expr, int64_t a, int64_t b) {
       if (expr.op() == v1::DimExpr::MOD) return remainder;
       return remainder == 0 ? floor : floor + 1;
     }
-    case v1::DimExpr::MIN:
-      return std::min(a, b);
-    case v1::DimExpr::MAX:
-      return std::max(a, b);
+    case v1::DimExpr::MIN: return std::min(a, b);
+    case v1::DimExpr::MAX: return std::max(a, b);
     default:
       return absl::InvalidArgumentError(absl::StrCat("formula has unknown operator ", expr.op()));
   }
@@ -111,22 +109,14 @@ std::string Text(const v1::DimExpr& expr, int context, int depth) {
     return absl::StrCat("ceil(", Text(*numerator, 2, depth + 1), " / ", expr.args(1).value(), ")");
   }
   switch (expr.op()) {
-    case v1::DimExpr::ADD:
-      return infix(" + ", 1);
-    case v1::DimExpr::MUL:
-      return infix(" * ", 2);
-    case v1::DimExpr::MOD:
-      return infix(" % ", 2);
-    case v1::DimExpr::FLOOR_DIV:
-      return call("floor", " / ", 2);
-    case v1::DimExpr::CEIL_DIV:
-      return call("ceil", " / ", 2);
-    case v1::DimExpr::MIN:
-      return call("min", ", ", 0);
-    case v1::DimExpr::MAX:
-      return call("max", ", ", 0);
-    default:
-      return "?";
+    case v1::DimExpr::ADD: return infix(" + ", 1);
+    case v1::DimExpr::MUL: return infix(" * ", 2);
+    case v1::DimExpr::MOD: return infix(" % ", 2);
+    case v1::DimExpr::FLOOR_DIV: return call("floor", " / ", 2);
+    case v1::DimExpr::CEIL_DIV: return call("ceil", " / ", 2);
+    case v1::DimExpr::MIN: return call("min", ", ", 0);
+    case v1::DimExpr::MAX: return call("max", ", ", 0);
+    default: return "?";
   }
 }
 

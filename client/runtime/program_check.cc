@@ -60,14 +60,10 @@ absl::Status CheckBuffers(const v1::Program& program) {
 
 uint32_t PointerBytes(v1::Param::Kind kind) {
   switch (kind) {
-    case v1::Param::BUFFER:
-      return 8;
-    case v1::Param::SYMBOL_I32:
-      return 4;
-    case v1::Param::TENSOR_MAP:
-      return sizeof(CUtensorMap);
-    default:
-      return 0;
+    case v1::Param::BUFFER: return 8;
+    case v1::Param::SYMBOL_I32: return 4;
+    case v1::Param::TENSOR_MAP: return sizeof(CUtensorMap);
+    default: return 0;
   }
 }
 
@@ -293,18 +289,13 @@ std::vector<int> CallerSlots(const v1::Program& program) {
 int64_t ElementBytes(v1::DType dtype) {
   switch (dtype) {
     case v1::DTYPE_FLOAT32:
-    case v1::DTYPE_INT32:
-      return 4;
+    case v1::DTYPE_INT32: return 4;
     case v1::DTYPE_BFLOAT16:
-    case v1::DTYPE_FLOAT16:
-      return 2;
+    case v1::DTYPE_FLOAT16: return 2;
     case v1::DTYPE_INT64:
-    case v1::DTYPE_FLOAT64:
-      return 8;
-    case v1::DTYPE_BOOL:
-      return 1;
-    default:
-      return 0;
+    case v1::DTYPE_FLOAT64: return 8;
+    case v1::DTYPE_BOOL: return 1;
+    default: return 0;
   }
 }
 

@@ -11,18 +11,12 @@ namespace {
 
 absl::StatusOr<CUtensorMapDataType> DataType(v1::DType dtype) {
   switch (dtype) {
-    case v1::DTYPE_FLOAT32:
-      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
-    case v1::DTYPE_BFLOAT16:
-      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-    case v1::DTYPE_FLOAT16:
-      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-    case v1::DTYPE_INT32:
-      return CU_TENSOR_MAP_DATA_TYPE_INT32;
-    case v1::DTYPE_INT64:
-      return CU_TENSOR_MAP_DATA_TYPE_INT64;
-    case v1::DTYPE_FLOAT64:
-      return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
+    case v1::DTYPE_FLOAT32: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    case v1::DTYPE_BFLOAT16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case v1::DTYPE_FLOAT16: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case v1::DTYPE_INT32: return CU_TENSOR_MAP_DATA_TYPE_INT32;
+    case v1::DTYPE_INT64: return CU_TENSOR_MAP_DATA_TYPE_INT64;
+    case v1::DTYPE_FLOAT64: return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
     default:
       return absl::InvalidArgumentError(
           absl::StrCat("tensor map of ", v1::DType_Name(dtype), " does not exist"));
@@ -31,14 +25,10 @@ absl::StatusOr<CUtensorMapDataType> DataType(v1::DType dtype) {
 
 absl::StatusOr<CUtensorMapSwizzle> Swizzle(uint32_t bytes) {
   switch (bytes) {
-    case 0:
-      return CU_TENSOR_MAP_SWIZZLE_NONE;
-    case 32:
-      return CU_TENSOR_MAP_SWIZZLE_32B;
-    case 64:
-      return CU_TENSOR_MAP_SWIZZLE_64B;
-    case 128:
-      return CU_TENSOR_MAP_SWIZZLE_128B;
+    case 0: return CU_TENSOR_MAP_SWIZZLE_NONE;
+    case 32: return CU_TENSOR_MAP_SWIZZLE_32B;
+    case 64: return CU_TENSOR_MAP_SWIZZLE_64B;
+    case 128: return CU_TENSOR_MAP_SWIZZLE_128B;
     default:
       return absl::InvalidArgumentError(
           absl::StrCat("tensor map: swizzle of ", bytes, " bytes, expected 0, 32, 64 or 128"));

@@ -76,12 +76,8 @@ double ToDouble(const char* element, v1::DType dtype) {
   float single;
   double value;
   switch (dtype) {
-    case v1::DTYPE_FLOAT32:
-      std::memcpy(&single, element, 4);
-      return single;
-    case v1::DTYPE_FLOAT64:
-      std::memcpy(&value, element, 8);
-      return value;
+    case v1::DTYPE_FLOAT32: std::memcpy(&single, element, 4); return single;
+    case v1::DTYPE_FLOAT64: std::memcpy(&value, element, 8); return value;
     case v1::DTYPE_BFLOAT16:
       std::memcpy(&half, element, 2);
       bits = uint32_t{half} << 16;
@@ -91,8 +87,7 @@ double ToDouble(const char* element, v1::DType dtype) {
       std::memcpy(&half, element, 2);
       if ((half & 0x7c00) == 0x7c00) return std::nan("");
       return std::ldexp(1.0 + (half & 0x3ff) / 1024.0, ((half >> 10) & 31) - 15);
-    default:
-      return 0;
+    default: return 0;
   }
 }
 

@@ -99,17 +99,14 @@ absl::StatusOr<ir::ActivationKind> ReadActivation(ConfigReader& reader) {
 
 absl::StatusOr<bool> ReadBias(ConfigReader& reader, BiasRule rule) {
   switch (rule) {
-    case BiasRule::kNever:
-      return false;
+    case BiasRule::kNever: return false;
     case BiasRule::kAlways: {
       HACKC_ASSIGN_OR_RETURN(const bool agrees, reader.Bool("attention_bias", true));
       if (agrees) return true;
       return reader.Error("attention_bias", "false contradicts the architecture, which has biases");
     }
-    case BiasRule::kAttentionBiasKey:
-      return reader.Bool("attention_bias", false);
-    case BiasRule::kMlpBiasKey:
-      return reader.Bool("mlp_bias", false);
+    case BiasRule::kAttentionBiasKey: return reader.Bool("attention_bias", false);
+    case BiasRule::kMlpBiasKey: return reader.Bool("mlp_bias", false);
   }
   return false;
 }

@@ -19,19 +19,14 @@ double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double Activate(ir::ActivationKind kind, double x) {
   using Kind = ir::ActivationKind;
   switch (kind) {
-    case Kind::kSilu:
-      return x * Sigmoid(x);
-    case Kind::kGelu:
-      return x * 0.5 * (1 + std::erf(x / std::numbers::sqrt2));
+    case Kind::kSilu: return x * Sigmoid(x);
+    case Kind::kGelu: return x * 0.5 * (1 + std::erf(x / std::numbers::sqrt2));
     case Kind::kGeluTanh:
       return x * 0.5 *
              (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-    case Kind::kRelu:
-      return x > 0 ? x : 0;
-    case Kind::kTanh:
-      return std::tanh(x);
-    case Kind::kSigmoid:
-      return Sigmoid(x);
+    case Kind::kRelu: return x > 0 ? x : 0;
+    case Kind::kTanh: return std::tanh(x);
+    case Kind::kSigmoid: return Sigmoid(x);
   }
   return x;
 }

@@ -15,18 +15,10 @@ void Combine(ir::Monoid monoid, Arithmetic arithmetic, const double* operands, d
   auto round = [&](double value) { return RoundResult(arithmetic, ir::DType::kF32, value); };
   const double x = operands[0];
   switch (monoid) {
-    case ir::Monoid::kSum:
-      s[0] = round(s[0] + x);
-      return;
-    case ir::Monoid::kProduct:
-      s[0] = round(s[0] * x);
-      return;
-    case ir::Monoid::kMax:
-      s[0] = std::fmax(s[0], x);
-      return;
-    case ir::Monoid::kMin:
-      s[0] = std::fmin(s[0], x);
-      return;
+    case ir::Monoid::kSum: s[0] = round(s[0] + x); return;
+    case ir::Monoid::kProduct: s[0] = round(s[0] * x); return;
+    case ir::Monoid::kMax: s[0] = std::fmax(s[0], x); return;
+    case ir::Monoid::kMin: s[0] = std::fmin(s[0], x); return;
     case ir::Monoid::kSoftmaxSum: {
       if (x == -std::numeric_limits<double>::infinity()) return;  // a score of weight 0
       const double maximum = std::fmax(s[0], x);

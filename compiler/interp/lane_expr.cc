@@ -158,14 +158,10 @@ void LaneExpr::EvalFloatBinary(LaneState& state, const Active& active) {
     }
   };
   switch (binary_) {
-    case ir::BinaryOp::kAdd:
-      return each([](double x, double y) { return x + y; });
-    case ir::BinaryOp::kSub:
-      return each([](double x, double y) { return x - y; });
-    case ir::BinaryOp::kMul:
-      return each([](double x, double y) { return x * y; });
-    default:
-      return each([&](double x, double y) { return ApplyFloat(binary_, x, y); });
+    case ir::BinaryOp::kAdd: return each([](double x, double y) { return x + y; });
+    case ir::BinaryOp::kSub: return each([](double x, double y) { return x - y; });
+    case ir::BinaryOp::kMul: return each([](double x, double y) { return x * y; });
+    default: return each([&](double x, double y) { return ApplyFloat(binary_, x, y); });
   }
 }
 
@@ -195,10 +191,8 @@ void LaneExpr::EvalIntBinary(LaneState& state, const Active& active) {
       return each([&](int64_t x, int64_t y) -> int64_t {
         return small(x, y) ? static_cast<uint32_t>(x) % static_cast<uint32_t>(y) : any(x, y);
       });
-    case ir::BinaryOp::kLt:
-      return each([](int64_t x, int64_t y) { return x < y; });
-    default:
-      return each(any);
+    case ir::BinaryOp::kLt: return each([](int64_t x, int64_t y) { return x < y; });
+    default: return each(any);
   }
 }
 

@@ -27,30 +27,18 @@ double ApplyFloat(UnaryOp op, double a) {
 
 double ApplyFloat(BinaryOp op, double a, double b) {
   switch (op) {
-    case BinaryOp::kAdd:
-      return a + b;
-    case BinaryOp::kSub:
-      return a - b;
-    case BinaryOp::kMul:
-      return a * b;
-    case BinaryOp::kDiv:
-      return a / b;
-    case BinaryOp::kMin:
-      return std::fmin(a, b);
-    case BinaryOp::kMax:
-      return std::fmax(a, b);
-    case BinaryOp::kPow:
-      return std::pow(a, b);
-    case BinaryOp::kLt:
-      return a < b;
-    case BinaryOp::kLe:
-      return a <= b;
-    case BinaryOp::kEq:
-      return a == b;
-    case BinaryOp::kNe:
-      return a != b;
-    default:
-      break;
+    case BinaryOp::kAdd: return a + b;
+    case BinaryOp::kSub: return a - b;
+    case BinaryOp::kMul: return a * b;
+    case BinaryOp::kDiv: return a / b;
+    case BinaryOp::kMin: return std::fmin(a, b);
+    case BinaryOp::kMax: return std::fmax(a, b);
+    case BinaryOp::kPow: return std::pow(a, b);
+    case BinaryOp::kLt: return a < b;
+    case BinaryOp::kLe: return a <= b;
+    case BinaryOp::kEq: return a == b;
+    case BinaryOp::kNe: return a != b;
+    default: break;
   }
   HACKC_FAIL() << Name(op) << " of floats";
   return 0;
@@ -67,12 +55,9 @@ int64_t ApplyInteger(UnaryOp op, int64_t a) {
 std::optional<int64_t> ApplyInteger(BinaryOp op, int64_t a, int64_t b) {
   const uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
   switch (op) {
-    case BinaryOp::kAdd:
-      return static_cast<int64_t>(x + y);
-    case BinaryOp::kSub:
-      return static_cast<int64_t>(x - y);
-    case BinaryOp::kMul:
-      return static_cast<int64_t>(x * y);
+    case BinaryOp::kAdd: return static_cast<int64_t>(x + y);
+    case BinaryOp::kSub: return static_cast<int64_t>(x - y);
+    case BinaryOp::kMul: return static_cast<int64_t>(x * y);
     case BinaryOp::kFloorDiv:
       if (b == 0) return std::nullopt;
       if (b == -1) return static_cast<int64_t>(-x);
@@ -81,33 +66,22 @@ std::optional<int64_t> ApplyInteger(BinaryOp op, int64_t a, int64_t b) {
       if (b == 0) return std::nullopt;
       if (b == -1) return 0;
       return a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0);
-    case BinaryOp::kMin:
-      return std::min(a, b);
-    case BinaryOp::kMax:
-      return std::max(a, b);
-    case BinaryOp::kLt:
-      return a < b;
-    case BinaryOp::kLe:
-      return a <= b;
-    case BinaryOp::kEq:
-      return a == b;
-    case BinaryOp::kNe:
-      return a != b;
-    case BinaryOp::kAnd:
-      return a && b;
-    case BinaryOp::kOr:
-      return a || b;
-    case BinaryOp::kBitAnd:
-      return a & b;
-    case BinaryOp::kBitXor:
-      return a ^ b;
+    case BinaryOp::kMin: return std::min(a, b);
+    case BinaryOp::kMax: return std::max(a, b);
+    case BinaryOp::kLt: return a < b;
+    case BinaryOp::kLe: return a <= b;
+    case BinaryOp::kEq: return a == b;
+    case BinaryOp::kNe: return a != b;
+    case BinaryOp::kAnd: return a && b;
+    case BinaryOp::kOr: return a || b;
+    case BinaryOp::kBitAnd: return a & b;
+    case BinaryOp::kBitXor: return a ^ b;
     case BinaryOp::kShl:
     case BinaryOp::kShr:
       if (b < 0 || b > 63) return std::nullopt;
       return op == BinaryOp::kShl ? static_cast<int64_t>(x << b) : a >> b;
     case BinaryOp::kDiv:
-    case BinaryOp::kPow:
-      break;
+    case BinaryOp::kPow: break;
   }
   HACKC_FAIL() << Name(op) << " of integers";
   return std::nullopt;

@@ -25,19 +25,13 @@ double RoundFloat(double value, int digits, int minimum, int maximum) {
 
 double RoundTo(ir::DType dtype, double value) {
   switch (dtype) {
-    case ir::DType::kF64:
-      return value;
-    case ir::DType::kF32:
-      return static_cast<float>(value);
-    case ir::DType::kBF16:
-      return RoundFloat(value, 8, -126, 127);
-    case ir::DType::kF16:
-      return RoundFloat(value, 11, -14, 15);
+    case ir::DType::kF64: return value;
+    case ir::DType::kF32: return static_cast<float>(value);
+    case ir::DType::kBF16: return RoundFloat(value, 8, -126, 127);
+    case ir::DType::kF16: return RoundFloat(value, 11, -14, 15);
     case ir::DType::kI64:
-    case ir::DType::kI32:
-      return std::trunc(value);
-    case ir::DType::kBool:
-      return value != 0 ? 1 : 0;
+    case ir::DType::kI32: return std::trunc(value);
+    case ir::DType::kBool: return value != 0 ? 1 : 0;
   }
   return value;
 }

@@ -101,45 +101,29 @@ Expr Make(ExprVariant node, DType dtype) {
 std::optional<int64_t> FoldInts(BinaryOp op, int64_t a, int64_t b) {
   int64_t r = 0;
   switch (op) {
-    case BinaryOp::kAdd:
-      return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(r);
-    case BinaryOp::kSub:
-      return __builtin_sub_overflow(a, b, &r) ? std::nullopt : std::optional(r);
-    case BinaryOp::kMul:
-      return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+    case BinaryOp::kAdd: return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+    case BinaryOp::kSub: return __builtin_sub_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+    case BinaryOp::kMul: return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
     case BinaryOp::kFloorDiv:
       if (b == -1) return FoldInts(BinaryOp::kSub, 0, a);
       return b == 0 ? std::nullopt : std::optional(FloorDivide(a, b));
     case BinaryOp::kMod:
       if (b == -1) return 0;
       return b == 0 ? std::nullopt : std::optional(a - b * FloorDivide(a, b));
-    case BinaryOp::kMin:
-      return std::min(a, b);
-    case BinaryOp::kMax:
-      return std::max(a, b);
-    case BinaryOp::kLt:
-      return a < b;
-    case BinaryOp::kLe:
-      return a <= b;
-    case BinaryOp::kEq:
-      return a == b;
-    case BinaryOp::kNe:
-      return a != b;
-    case BinaryOp::kAnd:
-      return a && b;
-    case BinaryOp::kOr:
-      return a || b;
-    case BinaryOp::kBitAnd:
-      return a & b;
-    case BinaryOp::kBitXor:
-      return a ^ b;
-    case BinaryOp::kShl:
-      return b >= 0 && b < 31 ? std::optional(a << b) : std::nullopt;
-    case BinaryOp::kShr:
-      return b >= 0 && b < 63 ? std::optional(a >> b) : std::nullopt;
+    case BinaryOp::kMin: return std::min(a, b);
+    case BinaryOp::kMax: return std::max(a, b);
+    case BinaryOp::kLt: return a < b;
+    case BinaryOp::kLe: return a <= b;
+    case BinaryOp::kEq: return a == b;
+    case BinaryOp::kNe: return a != b;
+    case BinaryOp::kAnd: return a && b;
+    case BinaryOp::kOr: return a || b;
+    case BinaryOp::kBitAnd: return a & b;
+    case BinaryOp::kBitXor: return a ^ b;
+    case BinaryOp::kShl: return b >= 0 && b < 31 ? std::optional(a << b) : std::nullopt;
+    case BinaryOp::kShr: return b >= 0 && b < 63 ? std::optional(a >> b) : std::nullopt;
     case BinaryOp::kDiv:
-    case BinaryOp::kPow:
-      return std::nullopt;
+    case BinaryOp::kPow: return std::nullopt;
   }
   return std::nullopt;
 }

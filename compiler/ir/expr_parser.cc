@@ -25,23 +25,18 @@ std::optional<Enum> FromName(std::string_view name, int count) {
 bool Takes(BinaryOp op, DType dtype) {
   switch (op) {
     case BinaryOp::kDiv:
-    case BinaryOp::kPow:
-      return IsFloat(dtype);
+    case BinaryOp::kPow: return IsFloat(dtype);
     case BinaryOp::kFloorDiv:
     case BinaryOp::kMod:
     case BinaryOp::kBitAnd:
     case BinaryOp::kBitXor:
     case BinaryOp::kShl:
-    case BinaryOp::kShr:
-      return IsInteger(dtype);
+    case BinaryOp::kShr: return IsInteger(dtype);
     case BinaryOp::kAnd:
-    case BinaryOp::kOr:
-      return dtype == DType::kBool;
+    case BinaryOp::kOr: return dtype == DType::kBool;
     case BinaryOp::kEq:
-    case BinaryOp::kNe:
-      return true;
-    default:
-      return dtype != DType::kBool;
+    case BinaryOp::kNe: return true;
+    default: return dtype != DType::kBool;
   }
 }
 
@@ -72,21 +67,16 @@ class Parser {
 
   absl::StatusOr<Expr> ParseAny(const Token& at) {
     switch (at.kind) {
-      case TokenKind::kPercentName:
-        return ParseVariable(at);
-      case TokenKind::kAtName:
-        return ParseLoad(at);
-      case TokenKind::kIdentifier:
-        return ParseWord(at);
+      case TokenKind::kPercentName: return ParseVariable(at);
+      case TokenKind::kAtName: return ParseLoad(at);
+      case TokenKind::kIdentifier: return ParseWord(at);
       case TokenKind::kInteger:
-      case TokenKind::kFloat:
-        return ParseNumber();
+      case TokenKind::kFloat: return ParseNumber();
       case TokenKind::kPunctuation:
         if (at.text == "-") return ParseNumber();
         if (at.text == "(") return ParseInfix();
         break;
-      default:
-        break;
+      default: break;
     }
     return lexer_.Expected("an expression");
   }

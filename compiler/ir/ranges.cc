@@ -97,16 +97,13 @@ Range BoundsOfBinary(const Binary& n, const Expr& e, const RangeMap& ranges) {
   if (e->dtype == DType::kBool) return {0, 1};
   Range a = Bounds(n.a, ranges), b = Bounds(n.b, ranges);
   switch (n.op) {
-    case BinaryOp::kFloorDiv:
-      return FloorDivide(a, b);
+    case BinaryOp::kFloorDiv: return FloorDivide(a, b);
     case BinaryOp::kMod:
       if (b.min <= 0) return kUnknownRange;
       if (a.min >= 0 && a.max < b.min) return a;
       return {0, std::min(a.min >= 0 ? a.max : kNoLimit, b.max - 1)};
-    case BinaryOp::kMin:
-      return {std::min(a.min, b.min), std::min(a.max, b.max)};
-    case BinaryOp::kMax:
-      return {std::max(a.min, b.min), std::max(a.max, b.max)};
+    case BinaryOp::kMin: return {std::min(a.min, b.min), std::min(a.max, b.max)};
+    case BinaryOp::kMax: return {std::max(a.min, b.min), std::max(a.max, b.max)};
     case BinaryOp::kBitAnd:
       if (b.min >= 0) return {0, a.min >= 0 ? std::min(a.max, b.max) : b.max};
       return a.min >= 0 ? Range{0, a.max} : OfDType(e->dtype);
@@ -123,8 +120,7 @@ Range BoundsOfBinary(const Binary& n, const Expr& e, const RangeMap& ranges) {
     case BinaryOp::kShr:
       if (b.min < 0 || b.max > 59) return OfDType(e->dtype);
       return FloorDivide(a, {int64_t{1} << b.min, int64_t{1} << b.max});
-    default:
-      return OfDType(e->dtype);
+    default: return OfDType(e->dtype);
   }
 }
 
@@ -245,8 +241,7 @@ int64_t KnownDivisor(const Expr& e) {
       int64_t bits = AsInt(n->b).value_or(-1);
       return bits >= 0 && bits < 31 && a < (int64_t{1} << 31) ? a << bits : a;
     }
-    default:
-      return 1;
+    default: return 1;
   }
 }
 

@@ -47,12 +47,9 @@ class Simplifier {
     switch (n->op) {
       case BinaryOp::kAdd:
       case BinaryOp::kSub:
-      case BinaryOp::kMul:
-        return FromLinear(Recombine(ToLinear(e)), e->dtype);
-      case BinaryOp::kFloorDiv:
-        return Divide(n->a, n->b, e->dtype);
-      case BinaryOp::kMod:
-        return Modulo(n->a, n->b, e->dtype);
+      case BinaryOp::kMul: return FromLinear(Recombine(ToLinear(e)), e->dtype);
+      case BinaryOp::kFloorDiv: return Divide(n->a, n->b, e->dtype);
+      case BinaryOp::kMod: return Modulo(n->a, n->b, e->dtype);
       case BinaryOp::kMin:
         if (ProveLessEqual(n->a, n->b, ranges_)) return n->a;
         return ProveLessEqual(n->b, n->a, ranges_) ? n->b : nullptr;
@@ -66,13 +63,10 @@ class Simplifier {
         if (ProveLessEqual(n->a, n->b, ranges_)) return BoolLit(true);
         return ProveLess(n->b, n->a, ranges_) ? BoolLit(false) : nullptr;
       case BinaryOp::kEq:
-      case BinaryOp::kNe:
-        return Equality(*n);
+      case BinaryOp::kNe: return Equality(*n);
       case BinaryOp::kAnd:
-      case BinaryOp::kOr:
-        return Equal(n->a, n->b) ? n->a : nullptr;
-      default:
-        return nullptr;
+      case BinaryOp::kOr: return Equal(n->a, n->b) ? n->a : nullptr;
+      default: return nullptr;
     }
   }
 

@@ -36,27 +36,13 @@ std::string ConstantBytes(const std::vector<double>& values, ir::DType dtype) {
   std::string bytes;
   for (double value : values) {
     switch (dtype) {
-      case ir::DType::kF64:
-        Append(value, bytes);
-        break;
-      case ir::DType::kF32:
-        Append(static_cast<float>(value), bytes);
-        break;
-      case ir::DType::kBF16:
-        Append(HalfBits(value, 7), bytes);
-        break;
-      case ir::DType::kF16:
-        Append(HalfBits(value, 10), bytes);
-        break;
-      case ir::DType::kI64:
-        Append(static_cast<int64_t>(value), bytes);
-        break;
-      case ir::DType::kI32:
-        Append(static_cast<int32_t>(value), bytes);
-        break;
-      case ir::DType::kBool:
-        Append(static_cast<uint8_t>(value != 0), bytes);
-        break;
+      case ir::DType::kF64: Append(value, bytes); break;
+      case ir::DType::kF32: Append(static_cast<float>(value), bytes); break;
+      case ir::DType::kBF16: Append(HalfBits(value, 7), bytes); break;
+      case ir::DType::kF16: Append(HalfBits(value, 10), bytes); break;
+      case ir::DType::kI64: Append(static_cast<int64_t>(value), bytes); break;
+      case ir::DType::kI32: Append(static_cast<int32_t>(value), bytes); break;
+      case ir::DType::kBool: Append(static_cast<uint8_t>(value != 0), bytes); break;
     }
   }
   return bytes;

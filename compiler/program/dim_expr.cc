@@ -98,22 +98,14 @@ DimExpr FromExpr(const ir::Expr& e) {
   HACKC_CHECK(binary != nullptr) << "no formula over symbols: " << ir::Print(e);
   DimExpr a = FromExpr(binary->a), b = FromExpr(binary->b);
   switch (binary->op) {
-    case ir::BinaryOp::kAdd:
-      return Add(std::move(a), std::move(b));
-    case ir::BinaryOp::kSub:
-      return Add(std::move(a), Mul(std::move(b), Constant(-1)));
-    case ir::BinaryOp::kMul:
-      return Mul(std::move(a), std::move(b));
-    case ir::BinaryOp::kFloorDiv:
-      return FloorDiv(std::move(a), std::move(b));
-    case ir::BinaryOp::kMod:
-      return Make(Op::kMod, std::move(a), std::move(b));
-    case ir::BinaryOp::kMin:
-      return Make(Op::kMin, std::move(a), std::move(b));
-    case ir::BinaryOp::kMax:
-      return Make(Op::kMax, std::move(a), std::move(b));
-    default:
-      break;
+    case ir::BinaryOp::kAdd: return Add(std::move(a), std::move(b));
+    case ir::BinaryOp::kSub: return Add(std::move(a), Mul(std::move(b), Constant(-1)));
+    case ir::BinaryOp::kMul: return Mul(std::move(a), std::move(b));
+    case ir::BinaryOp::kFloorDiv: return FloorDiv(std::move(a), std::move(b));
+    case ir::BinaryOp::kMod: return Make(Op::kMod, std::move(a), std::move(b));
+    case ir::BinaryOp::kMin: return Make(Op::kMin, std::move(a), std::move(b));
+    case ir::BinaryOp::kMax: return Make(Op::kMax, std::move(a), std::move(b));
+    default: break;
   }
   HACKC_FAIL() << "no formula over symbols: " << ir::Print(e);
   return {};

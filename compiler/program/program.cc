@@ -25,23 +25,15 @@ int64_t Evaluate(const DimExpr& expr, const std::map<std::string, int64_t>& symb
   bool divides = expr.op == Op::kFloorDiv || expr.op == Op::kCeilDiv || expr.op == Op::kMod;
   if (divides && b == 0) return 0;
   switch (expr.op) {
-    case Op::kAdd:
-      return a + b;
-    case Op::kMul:
-      return a * b;
-    case Op::kFloorDiv:
-      return FloorDivide(a, b);
-    case Op::kCeilDiv:
-      return -FloorDivide(-a, b);
-    case Op::kMod:
-      return a - b * FloorDivide(a, b);
-    case Op::kMin:
-      return std::min(a, b);
-    case Op::kMax:
-      return std::max(a, b);
+    case Op::kAdd: return a + b;
+    case Op::kMul: return a * b;
+    case Op::kFloorDiv: return FloorDivide(a, b);
+    case Op::kCeilDiv: return -FloorDivide(-a, b);
+    case Op::kMod: return a - b * FloorDivide(a, b);
+    case Op::kMin: return std::min(a, b);
+    case Op::kMax: return std::max(a, b);
     case Op::kConstant:
-    case Op::kSymbol:
-      break;
+    case Op::kSymbol: break;
   }
   return 0;
 }

@@ -131,18 +131,12 @@ class Builder {
 
   Buffer::Kind KindOf(const FlowValue& value, int group) const {
     switch (value.kind) {
-      case FlowValue::Kind::kInput:
-        return Buffer::Kind::kInput;
-      case FlowValue::Kind::kWeight:
-        return Buffer::Kind::kWeight;
-      case FlowValue::Kind::kConstant:
-        return Buffer::Kind::kConstant;
-      case FlowValue::Kind::kState:
-        return Buffer::Kind::kState;
-      case FlowValue::Kind::kPrepared:
-        return Buffer::Kind::kPrepared;
-      case FlowValue::Kind::kTemporary:
-        break;
+      case FlowValue::Kind::kInput: return Buffer::Kind::kInput;
+      case FlowValue::Kind::kWeight: return Buffer::Kind::kWeight;
+      case FlowValue::Kind::kConstant: return Buffer::Kind::kConstant;
+      case FlowValue::Kind::kState: return Buffer::Kind::kState;
+      case FlowValue::Kind::kPrepared: return Buffer::Kind::kPrepared;
+      case FlowValue::Kind::kTemporary: break;
     }
     return output_of_.count(group) ? Buffer::Kind::kOutput : Buffer::Kind::kWorkspace;
   }

@@ -271,12 +271,8 @@ TEST(StoresAgree, OnRandomCalls) {
     const Digest key = KernelKey(number).digest();
     const std::string bytes = "blob " + std::to_string(random() % 20);
     switch (random() % 7) {
-      case 0:
-        EXPECT_TRUE(same(disk->PutBlob(bytes), memory.PutBlob(bytes)));
-        break;
-      case 1:
-        EXPECT_TRUE(same(disk->GetBlob(Sha256(bytes)), memory.GetBlob(Sha256(bytes))));
-        break;
+      case 0: EXPECT_TRUE(same(disk->PutBlob(bytes), memory.PutBlob(bytes))); break;
+      case 1: EXPECT_TRUE(same(disk->GetBlob(Sha256(bytes)), memory.GetBlob(Sha256(bytes)))); break;
       case 2: {
         NewAction made = Kernel(number, bytes);
         made.name = "name " + std::to_string(random() % 3);

@@ -39,8 +39,7 @@ FakeGpu::FakeGpu(const v1::Program& program) : program_(program) {
       case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
         *value = current->shared_optin;
         return CUDA_SUCCESS;
-      default:
-        return CUDA_ERROR_INVALID_VALUE;
+      default: return CUDA_ERROR_INVALID_VALUE;
     }
   };
   driver_.PrimaryContextRetain = [](CUcontext* context, CUdevice) {

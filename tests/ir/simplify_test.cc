@@ -31,43 +31,24 @@ int64_t Eval(const Expr& e, const Values& values) {
     return q * y != x && ((x < 0) != (y < 0)) ? q - 1 : q;
   };
   switch (n.op) {
-    case BinaryOp::kAdd:
-      return a + b;
-    case BinaryOp::kSub:
-      return a - b;
-    case BinaryOp::kMul:
-      return a * b;
-    case BinaryOp::kFloorDiv:
-      return floor_divide(a, b);
-    case BinaryOp::kMod:
-      return a - b * floor_divide(a, b);
-    case BinaryOp::kMin:
-      return std::min(a, b);
-    case BinaryOp::kMax:
-      return std::max(a, b);
-    case BinaryOp::kLt:
-      return a < b;
-    case BinaryOp::kLe:
-      return a <= b;
-    case BinaryOp::kEq:
-      return a == b;
-    case BinaryOp::kNe:
-      return a != b;
-    case BinaryOp::kAnd:
-      return a && b;
-    case BinaryOp::kOr:
-      return a || b;
-    case BinaryOp::kBitAnd:
-      return a & b;
-    case BinaryOp::kBitXor:
-      return a ^ b;
-    case BinaryOp::kShl:
-      return a << b;
-    case BinaryOp::kShr:
-      return a >> b;
-    default:
-      ADD_FAILURE();
-      return 0;
+    case BinaryOp::kAdd: return a + b;
+    case BinaryOp::kSub: return a - b;
+    case BinaryOp::kMul: return a * b;
+    case BinaryOp::kFloorDiv: return floor_divide(a, b);
+    case BinaryOp::kMod: return a - b * floor_divide(a, b);
+    case BinaryOp::kMin: return std::min(a, b);
+    case BinaryOp::kMax: return std::max(a, b);
+    case BinaryOp::kLt: return a < b;
+    case BinaryOp::kLe: return a <= b;
+    case BinaryOp::kEq: return a == b;
+    case BinaryOp::kNe: return a != b;
+    case BinaryOp::kAnd: return a && b;
+    case BinaryOp::kOr: return a || b;
+    case BinaryOp::kBitAnd: return a & b;
+    case BinaryOp::kBitXor: return a ^ b;
+    case BinaryOp::kShl: return a << b;
+    case BinaryOp::kShr: return a >> b;
+    default: ADD_FAILURE(); return 0;
   }
 }
 
@@ -148,24 +129,15 @@ TEST(Simplify, RandomExpressionsKeepTheirMeaning) {
     }
     Expr a = make(depth - 1), b = make(depth - 1);
     switch (pick(10)) {
-      case 0:
-        return a + b;
-      case 1:
-        return a - b;
-      case 2:
-        return a * (pick(9) - 2);
-      case 3:
-        return a * b;
-      case 4:
-        return FloorDiv(a, 1 + pick(8));
-      case 5:
-        return Mod(a, 1 + pick(8));
-      case 6:
-        return Min(a, b);
-      case 7:
-        return Max(a, b);
-      case 8:
-        return MakeSelect(pick(2) ? Lt(a, b) : Le(a, b), b, a);
+      case 0: return a + b;
+      case 1: return a - b;
+      case 2: return a * (pick(9) - 2);
+      case 3: return a * b;
+      case 4: return FloorDiv(a, 1 + pick(8));
+      case 5: return Mod(a, 1 + pick(8));
+      case 6: return Min(a, b);
+      case 7: return Max(a, b);
+      case 8: return MakeSelect(pick(2) ? Lt(a, b) : Le(a, b), b, a);
       default:
         return MakeSelect(MakeBinary(pick(2) ? BinaryOp::kEq : BinaryOp::kNe, a, b), a,
                           make(depth - 1));

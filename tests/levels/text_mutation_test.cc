@@ -55,18 +55,10 @@ std::string Mutate(std::string text, std::mt19937& random) {
   static const std::string kBytes = " %@[](){}<>-=*/,.0123456789abfinsxl\"#\n";
   for (unsigned i = 0, count = 1 + random() % 3; i < count && !text.empty(); ++i) {
     switch (random() % 5) {
-      case 0:
-        text.erase(at(), 1 + random() % 6);
-        break;
-      case 1:
-        text.insert(at(), 1, kBytes[random() % kBytes.size()]);
-        break;
-      case 2:
-        text[at()] = kBytes[random() % kBytes.size()];
-        break;
-      case 3:
-        text.insert(at(), text.substr(at(), random() % 12));
-        break;
+      case 0: text.erase(at(), 1 + random() % 6); break;
+      case 1: text.insert(at(), 1, kBytes[random() % kBytes.size()]); break;
+      case 2: text[at()] = kBytes[random() % kBytes.size()]; break;
+      case 3: text.insert(at(), text.substr(at(), random() % 12)); break;
       case 4: {
         const size_t digit = text.find_first_of("0123456789", at());
         if (digit != std::string::npos) text.insert(digit, std::to_string(random()));

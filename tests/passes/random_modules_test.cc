@@ -110,16 +110,11 @@ class Generator {
     if (depth == 0 || Pick(3) == 0) return LoadOver(axes);
     Expr a = ValueOver(axes, depth - 1);
     switch (Pick(6)) {
-      case 0:
-        return ir::MakeUnary(ir::UnaryOp::kTanh, a);
-      case 1:
-        return a * ir::FloatLit(0.5);
-      case 2:
-        return a + ValueOver(axes, depth - 1);
-      case 3:
-        return a * ValueOver(axes, depth - 1);
-      case 4:
-        return ir::MakeBinary(ir::BinaryOp::kMax, a, ValueOver(axes, depth - 1));
+      case 0: return ir::MakeUnary(ir::UnaryOp::kTanh, a);
+      case 1: return a * ir::FloatLit(0.5);
+      case 2: return a + ValueOver(axes, depth - 1);
+      case 3: return a * ValueOver(axes, depth - 1);
+      case 4: return ir::MakeBinary(ir::BinaryOp::kMax, a, ValueOver(axes, depth - 1));
       default: {
         const ir::TensorAxis& axis = axes[Pick(axes.size())];
         Expr condition = ir::Lt(ir::Axis(axis.name), ir::IntLit(1 + Pick(3)));

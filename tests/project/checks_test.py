@@ -114,13 +114,14 @@ class ChecksTest(unittest.TestCase):
         wrong, printed = self.run_on(line_budget.check, {"compiler/ir/a.cc": line * 700, "cache/b.cc": line})
         self.assertEqual(wrong, [])
         self.assertIn("   700    700 compiler/ir\n", printed)
-        self.assertIn("   700    700 all of compiler/, of 15000 lines of code\n", printed)
+        self.assertIn("   700    700 compiler/ without its interpreters, of 15000 lines of code\n", printed)
 
         mixed = CC + "\n" + line + "  // Why.\n" + "int y;  // Code, with a reason.\n" + "   \n"
         wrong, printed = self.run_on(line_budget.check, {"compiler/ir/a.cc": mixed})
         self.assertEqual(wrong, [])
-        self.assertIn("     2      6 all of compiler/, of 15000 lines of code\n", printed)
-        self.assertIn("     0      0 all of compiler/", self.run_on(line_budget.check, {"cache/b.cc": line})[1])
+        self.assertIn("     2      6 compiler/ without its interpreters, of 15000 lines of code\n", printed)
+        for path in ("cache/b.cc", "compiler/interp/b.cc"):
+            self.assertIn("     0      0 compiler/ without", self.run_on(line_budget.check, {path: line})[1])
 
         for text in (line * 701, "// Why.\n" * 701):
             wrong, _ = self.run_on(line_budget.check, {"server/a.cc": text})

@@ -4,11 +4,14 @@
 
 Small is one of the three promises: a person can read the compiler in some days. The budget counts lines of code: a
 blank line or one that holds only a comment costs nothing, since the style asks for headers that explain themselves.
+The interpreters are printed but not counted: they are the oracle that tests hold the compiler against, and the
+server does not link them.
 """
 
 import tree
 
 COMPILER_CODE_LINES = 15000
+ORACLE = "compiler/interp"
 FILE_LINES = 700  # all lines: a file above this does more than one job
 
 
@@ -30,9 +33,10 @@ def check(root):
     print("  code  total room")
     for room, (code, total) in rooms.items():
         print(f"{code:6} {total:6} {room}")
-    compiler = [sizes for room, sizes in rooms.items() if room.split("/")[0] == "compiler"]
+    compiler = [sizes for room, sizes in rooms.items()
+                if room.split("/")[0] == "compiler" and room != ORACLE]
     code, total = (sum(column) for column in zip((0, 0), *compiler))
-    print(f"{code:6} {total:6} all of compiler/, of {COMPILER_CODE_LINES} lines of code")
+    print(f"{code:6} {total:6} compiler/ without its interpreters, of {COMPILER_CODE_LINES} lines of code")
     if code > COMPILER_CODE_LINES:
         wrong.append(f"compiler/ has {code} lines of code, more than {COMPILER_CODE_LINES}")
     return wrong

@@ -39,12 +39,9 @@ std::string_view LevelWord(std::string_view header) {
 
 absl::StatusOr<KernelFunction> ParseFunction(Level level, std::string_view text) {
   switch (level) {
-    case Level::kLoop:
-      return ir::ParseLoop(text);
-    case Level::kTile:
-      return ir::ParseTile(text);
-    default:
-      return ir::ParseKernel(text);
+    case Level::kLoop: return ir::ParseLoop(text);
+    case Level::kTile: return ir::ParseTile(text);
+    default: return ir::ParseKernel(text);
   }
 }
 

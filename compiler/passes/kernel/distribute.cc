@@ -29,16 +29,11 @@ int RegisterCount(const Layout& layout) {
 
 Expr CombineTwo(Monoid monoid, const Expr& a, const Expr& b) {
   switch (monoid) {
-    case Monoid::kSum:
-      return a + b;
-    case Monoid::kMax:
-      return MakeBinary(BinaryOp::kMax, a, b);
-    case Monoid::kMin:
-      return MakeBinary(BinaryOp::kMin, a, b);
-    case Monoid::kProduct:
-      return a * b;
-    case Monoid::kSoftmaxSum:
-      break;
+    case Monoid::kSum: return a + b;
+    case Monoid::kMax: return MakeBinary(BinaryOp::kMax, a, b);
+    case Monoid::kMin: return MakeBinary(BinaryOp::kMin, a, b);
+    case Monoid::kProduct: return a * b;
+    case Monoid::kSoftmaxSum: break;
   }
   HACKC_FAIL() << "softmax_sum must be expanded before distribution";
   return nullptr;

@@ -52,20 +52,13 @@ class Counter {
     if (!n) return 1;
     double a = Evaluate(n->a), b = Evaluate(n->b);
     switch (n->op) {
-      case BinaryOp::kAdd:
-        return a + b;
-      case BinaryOp::kSub:
-        return a - b;
-      case BinaryOp::kMul:
-        return a * b;
-      case BinaryOp::kFloorDiv:
-        return b == 0 ? 0 : a / b;
-      case BinaryOp::kMin:
-        return std::min(a, b);
-      case BinaryOp::kMax:
-        return std::max(a, b);
-      default:
-        return a;
+      case BinaryOp::kAdd: return a + b;
+      case BinaryOp::kSub: return a - b;
+      case BinaryOp::kMul: return a * b;
+      case BinaryOp::kFloorDiv: return b == 0 ? 0 : a / b;
+      case BinaryOp::kMin: return std::min(a, b);
+      case BinaryOp::kMax: return std::max(a, b);
+      default: return a;
     }
   }
 

@@ -323,10 +323,8 @@ class Lowering {
                      (x + Number(0.044715) * x * x * x);
         return half * x * (one + Unary(UnaryOp::kTanh, inner));
       }
-      case ActivationKind::kRelu:
-        return MakeBinary(BinaryOp::kMax, x, Number(0));
-      case ActivationKind::kTanh:
-        return Unary(UnaryOp::kTanh, x);
+      case ActivationKind::kRelu: return MakeBinary(BinaryOp::kMax, x, Number(0));
+      case ActivationKind::kTanh: return Unary(UnaryOp::kTanh, x);
     }
     HACKC_FAIL() << "activation " << static_cast<int>(kind);
   }
