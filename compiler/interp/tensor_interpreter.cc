@@ -3,6 +3,7 @@
 
 #include "compiler/interp/loop_interpreter.h"
 #include "compiler/interp/module_run.h"
+#include "compiler/ir/rewrite.h"
 #include "compiler/ir/tensor_walk.h"
 #include "compiler/support/internal_error.h"
 
@@ -11,10 +12,13 @@ namespace {
 
 using ir::Expr;
 
+// An axis and a value may have the same name in Tensor IR; in statements they may not.
+std::string LoopName(const std::string& axis) { return axis + "%"; }
+
 ir::Block InLoops(const std::vector<ir::TensorAxis>& axes, ir::AxisRole role, ir::Block body) {
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-    body = {ir::MakeStmt(
-        ir::For{axis->name, role, ir::LoopKind::kSequential, axis->extent, {}, std::move(body)})};
+    body = {ir::MakeStmt(ir::For{
+        LoopName(axis->name), role, ir::LoopKind::kSequential, axis->extent, {}, std::move(body)})};
   }
   return body;
 }
@@ -46,7 +50,9 @@ ir::Block Statements(const ir::TensorOp& op) {
     store.value = ir::ExprsOf(op)[0];
   }
   element.push_back(ir::MakeStmt(std::move(store)));
-  return InLoops(ir::FreeAxes(op), ir::AxisRole::kFree, std::move(element));
+  return ir::SubstituteVars(
+      InLoops(ir::FreeAxes(op), ir::AxisRole::kFree, std::move(element)),
+      [&](const std::string& name) { return name == state ? nullptr : ir::Axis(LoopName(name)); });
 }
 
 absl::StatusOr<TensorData> RunOp(const ir::TensorOp& op, Environment& environment) {
