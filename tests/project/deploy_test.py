@@ -95,7 +95,7 @@ class DeployTest(unittest.TestCase):
             for package; do set -- "$package"; if {installed}; then echo "$1 installed"; fi; done""")
         self.command("id", "echo 0" if root else "echo 1000")
         environment.setdefault("CUDA_HOME", str(self.toolkit("cuda")))
-        return self.run_script("install-deps", **environment)
+        return self.run_script("install-deps", "--cuda-dir", self.root / "wheels", **environment)
 
     def test_nothing_missing_runs_no_apt(self):
         self.command("apt-get", "exit 1")
