@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """hackc beside PyTorch on one GPU: paired, alternating, both as CUDA graphs, the same weights and inputs.
 
-    python3 bench/compare.py                                        # every row, about 8 minutes on an H200
+    python3 bench/compare.py                                        # every row; under 4 minutes on an H200
     python3 bench/compare.py --models qwen2.5-7b --dtypes bfloat16 --seqs 1,512 --peers eager
 
 What is timed is the decoder stack: a model of `--layers` layers with a vocabulary of 256, so that embedding and

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/tile_verify.h"
 
+#include "compiler/ir/digits.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/stmt_verify.h"
 
@@ -102,17 +103,11 @@ class TileVerifier : public StmtVerifier {
     return bits;
   }
 
-  static int64_t Product(const std::vector<Digit>& digits) {
-    int64_t product = 1;
-    for (const Digit& digit : digits) product *= std::max(1, digit.extent);
-    return product;
-  }
-
   void CheckLoop(const For& loop) {
     if (loop.kind != LoopKind::kLocal) {
       if (!loop.digits.empty()) Error("digits", "only local loops have digits");
-    } else if (AsInt(loop.extent) != Product(loop.digits)) {
-      Error("digits", "digits of ", Product(loop.digits), " coordinates, extent ",
+    } else if (AsInt(loop.extent) != CoordinateCount(loop.digits)) {
+      Error("digits", "digits of ", CoordinateCount(loop.digits), " coordinates, extent ",
             Print(loop.extent));
     }
     const int bits = CheckDigits(loop.digits, "loop");
@@ -149,9 +144,9 @@ class TileVerifier : public StmtVerifier {
       } else {
         extent = extents[i];
       }
-      if (Product(layout[i]) != extent) {
-        Error("layout", "digits of ", Product(layout[i]), " coordinates for dimension ", i, " of ",
-              extent);
+      if (CoordinateCount(layout[i]) != extent) {
+        Error("layout", "digits of ", CoordinateCount(layout[i]), " coordinates for dimension ", i,
+              " of ", extent);
       }
       const int own = CheckDigits(layout[i], Cat("dimension ", i));
       if (bits & own) Error("layout", "two dimensions use the same bits of the thread index");

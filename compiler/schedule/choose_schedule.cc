@@ -184,7 +184,7 @@ class Chooser {
   }
 
   // Rings for what is staged along `axis`, `slot` bytes a slot: as deep as lets two blocks share a
-  // multiprocessor beside `fixed` bytes, at most three (more has not paid off), or one where two do not fit.
+  // multiprocessor beside `fixed` bytes, at most three (two tiles on their way), or one where two do not fit.
   void Ring(const std::string& axis, int64_t slot, int64_t fixed) {
     int64_t room = std::min(target_.shared_bytes_per_block,
                             target_.shared_bytes_per_multiprocessor / 2 - 1024) -

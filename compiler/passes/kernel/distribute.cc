@@ -6,6 +6,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/digits.h"
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
@@ -127,7 +128,7 @@ class Distributor {
       return;
     }
     HACKC_CHECK(loop.kind == LoopKind::kLocal) << "loop " << loop.axis << " of unexpected kind";
-    if (IsMatrix(loop)) {
+    if (IsMatrix(loop.digits)) {
       LowerMatrix(loop);
       return;
     }
@@ -135,12 +136,10 @@ class Distributor {
     Expr coordinate = IntLit(0);
     std::vector<Expr> registers;
     std::vector<std::pair<std::string, int>> unrolled;
-    int mask = 0;
     for (const Digit& digit : loop.digits) {
       Expr value;
       if (digit.kind == Digit::Kind::kThread) {
         value = Mod(FloorDiv(thread_, digit.stride), digit.extent);
-        mask |= (digit.extent - 1) * digit.stride;
       } else {
         HACKC_CHECK(digit.kind == Digit::Kind::kRegister)
             << loop.axis << ": matrix digit outside a contraction";
@@ -157,7 +156,7 @@ class Distributor {
     coordinates_[loop.axis] = coordinate;
     nest_[loop.axis] = {loop.digits, registers};
     int outer_mask = nest_mask_;
-    nest_mask_ |= mask;
+    nest_mask_ |= ThreadMask(loop.digits);
     Block body = Inside([&] { Visit(loop.body); });
     nest_mask_ = outer_mask;
     for (size_t i = unrolled.size(); i-- > 0;) {
@@ -251,12 +250,9 @@ class Distributor {
   }
 
   // ---- matrix instructions -----------------------------------------------------------------------------
-  static bool IsMatrix(const For& loop) {
-    return loop.digits.size() == 1 && loop.digits[0].kind == Digit::Kind::kMatrix;
-  }
   static bool IsMatrixNest(const Stmt& stmt) {
     const For* loop = As<For>(stmt);
-    return loop != nullptr && IsMatrix(*loop);
+    return loop != nullptr && IsMatrix(loop->digits);
   }
 
   // A local axis as the fragments of one warp: `first` is the coordinate of the fragment's first row or

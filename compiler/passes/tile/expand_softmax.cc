@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 
+#include "compiler/ir/digits.h"
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
@@ -147,8 +148,7 @@ class Expander {
     AxisSchedule* axis = FindAxis(j);
     HACKC_CHECK(axis != nullptr) << "softmax axis " << j << " has no schedule";
     std::vector<Digit> digits = axis->digits;
-    int64_t chunk = axis->steps;
-    for (const Digit& digit : digits) chunk *= digit.extent;
+    const int64_t chunk = axis->steps * CoordinateCount(digits);
     const std::string chunk_axis = j + "_chunk", score_axis = j + "_score",
                       weight_axis = j + "_weight", value_axis = j + "_value";
 

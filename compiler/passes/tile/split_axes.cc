@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/digits.h"
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
@@ -16,25 +17,6 @@ namespace hackc::passes {
 namespace {
 
 using namespace ir;  // NOLINT: a pass is about IR from end to end
-
-int64_t Product(const std::vector<Digit>& digits) {
-  int64_t product = 1;
-  for (const Digit& digit : digits) product *= digit.extent;
-  return product;
-}
-
-// One matrix instruction sums over this axis.
-bool IsMatrix(const std::vector<Digit>& digits) {
-  return digits.size() == 1 && digits[0].kind == Digit::Kind::kMatrix;
-}
-
-int ThreadMask(const std::vector<Digit>& digits) {
-  int mask = 0;
-  for (const Digit& digit : digits) {
-    if (digit.kind == Digit::Kind::kThread) mask |= (digit.extent - 1) * digit.stride;
-  }
-  return mask;
-}
 
 // What an axis of the input became.
 struct AxisInfo {
@@ -124,7 +106,7 @@ class Splitter {
     info.name = loop.axis;
     info.role = loop.role;
     info.digits = schedule.digits;
-    info.local = Product(schedule.digits);
+    info.local = CoordinateCount(schedule.digits);
     info.tile = info.local * schedule.steps;
 
     Expr extent = Hoist(Resolve(loop.extent));
@@ -418,13 +400,11 @@ class Splitter {
   void Define(const std::string& name, const Expr& resolved) {
     Expr value = Simplify(resolved, ranges_);
     std::vector<std::string> axes = LocalAxes({value});
-    bool plain = axes.empty();
-    if (plain) {
+    if (axes.empty()) {
       out_.push_back(MakeStmt(Let{name, value}));
       if (!IsFloat(value->dtype)) ranges_.SetVar(name, Bounds(value, ranges_));
       return;
     }
-    // Integers and conditions are cheap to compute again and keep indices analysable.
     values_[name] = TileValue{axes, value->dtype, false};
     ToLocal(name, value, axes);
   }
