@@ -83,6 +83,14 @@ typedef struct {
   uint64_t bytes;
 } hackc_tensor_info;
 
+// A tensor of one launch; `kernel` and the names belong to the graph.
+typedef struct {
+  const char* kernel;
+  hackc_tensor_info tensor;
+  void* address;
+  int32_t written;
+} hackc_argument_info;
+
 typedef struct {
   const char* name;
   int64_t min;
@@ -127,6 +135,17 @@ HACKC_API int hackc_graph_capture(hackc_program* program, const char* entry,
                                   const hackc_symbol* symbols, size_t symbol_count,
                                   const hackc_tensor* tensors, size_t tensor_count, void* workspace,
                                   uint64_t workspace_bytes, hackc_graph** graph);
+// Only the launches of the named kernels, for measurements of one kernel. HACKC_NOT_FOUND for an unknown name.
+HACKC_API int hackc_graph_capture_kernels(hackc_program* program, const char* entry,
+                                          const hackc_symbol* symbols, size_t symbol_count,
+                                          const hackc_tensor* tensors, size_t tensor_count,
+                                          void* workspace, uint64_t workspace_bytes,
+                                          const char* const* kernels, size_t kernel_count,
+                                          hackc_graph** graph);
+// Argument `argument` of launch `launch` of the entry point, counting those that the graph leaves out.
+// HACKC_OUT_OF_RANGE when there is no such argument (0: no such launch).
+HACKC_API int hackc_graph_argument(const hackc_graph* graph, size_t launch, size_t argument,
+                                   hackc_argument_info* info);
 // Other symbol values for the launches from here on, such as the next "past". HACKC_FAILED_PRECONDITION where
 // shapes or grids would change.
 HACKC_API int hackc_graph_set_symbols(hackc_graph* graph, const hackc_symbol* symbols,

@@ -20,6 +20,7 @@ struct hackc_program {
 };
 
 struct hackc_graph {
+  mutable std::set<std::string> names;
   std::unique_ptr<hackc::client::RuntimeGraph> graph;
 };
 
@@ -248,16 +249,51 @@ int hackc_run(hackc_program* program, const char* entry, const hackc_symbol* sym
 int hackc_graph_capture(hackc_program* program, const char* entry, const hackc_symbol* symbols,
                         size_t symbol_count, const hackc_tensor* tensors, size_t tensor_count,
                         void* workspace, uint64_t workspace_bytes, hackc_graph** graph) {
+  return hackc_graph_capture_kernels(program, entry, symbols, symbol_count, tensors, tensor_count,
+                                     workspace, workspace_bytes, nullptr, 0, graph);
+}
+
+int hackc_graph_capture_kernels(hackc_program* program, const char* entry,
+                                const hackc_symbol* symbols, size_t symbol_count,
+                                const hackc_tensor* tensors, size_t tensor_count, void* workspace,
+                                uint64_t workspace_bytes, const char* const* kernels,
+                                size_t kernel_count, hackc_graph** graph) {
   return Guarded([&]() -> absl::Status {
     HACKC_RETURN_IF_ERROR(Need(program, "program"));
     HACKC_RETURN_IF_ERROR(Need(graph, "graph"));
     *graph = nullptr;
     HACKC_ASSIGN_OR_RETURN(Call call, MakeCall(entry, symbols, symbol_count, tensors, tensor_count,
                                                workspace, workspace_bytes));
+    std::set<std::string> only;
+    for (size_t i = 0; i < kernel_count; ++i) {
+      HACKC_RETURN_IF_ERROR(Need(kernels, "kernels"));
+      HACKC_RETURN_IF_ERROR(Need(kernels[i], "kernels[]"));
+      only.insert(kernels[i]);
+    }
     HACKC_ASSIGN_OR_RETURN(std::unique_ptr<hackc::client::RuntimeGraph> captured,
-                           program->runtime->Capture(call));
-    *graph = new hackc_graph{std::move(captured)};
+                           program->runtime->Capture(call, only));
+    *graph = new hackc_graph{{}, std::move(captured)};
     return absl::OkStatus();
+  });
+}
+
+int hackc_graph_argument(const hackc_graph* graph, size_t launch, size_t argument,
+                         hackc_argument_info* info) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(graph, "graph"));
+    HACKC_RETURN_IF_ERROR(Need(info, "info"));
+    const hackc::client::LaunchList& launches = graph->graph->launches();
+    if (launch >= launches.size()) return NoSuchIndex("launch", launch);
+    HACKC_ASSIGN_OR_RETURN(std::vector<hackc::client::LaunchArgument> arguments,
+                           launches.Arguments(launch));
+    if (argument >= arguments.size()) return NoSuchIndex("argument", argument);
+    const hackc::client::LaunchArgument& found = arguments[argument];
+    *info = {};
+    info->kernel = launches.KernelName(launch).c_str();
+    info->address = reinterpret_cast<void*>(found.address);
+    info->written = found.written;
+    return Fill(graph->names.insert(found.name).first->c_str(), found.kind, found.dtype,
+                found.shape, found.bytes, &info->tensor);
   });
 }
 

@@ -123,6 +123,7 @@ absl::Status LaunchList::AddLaunch(const FlatLaunch& flat, CUfunction function,
   const v1::Kernel& kernel = program_->kernels(flat.launch->kernel());
   Record record;
   record.function = function;
+  record.launch = flat.launch;
   record.kernel = flat.launch->kernel();
   record.iteration = flat.iteration;
   record.shared_bytes = kernel.dynamic_shared_bytes();
@@ -307,13 +308,14 @@ CUDA_KERNEL_NODE_PARAMS LaunchList::NodeParameters(const Record& record) const {
 }
 
 absl::Status LaunchList::AddTo(CUgraph graph, const CallerAddresses& addresses,
+                               const std::set<std::string>& kernels,
                                std::vector<CUgraphNode>* nodes) {
   HACKC_RETURN_IF_ERROR(Apply(addresses));
   nodes->assign(records_.size(), nullptr);
   const CUgraphNode* before = nullptr;
   for (size_t i = 0; i < records_.size(); ++i) {
     const Record& record = records_[i];
-    if (IsEmpty(record)) continue;
+    if (IsEmpty(record) || (!kernels.empty() && !kernels.count(KernelName(i)))) continue;
     CUgraphNode* node = &(*nodes)[i];
     CUDA_KERNEL_NODE_PARAMS parameters = NodeParameters(record);
     HACKC_RETURN_IF_ERROR(driver_->Check(
@@ -342,6 +344,31 @@ absl::Status LaunchList::UpdateNumbers(CUgraphExec executable,
         absl::StrCat(Where(record), ": cuGraphExecKernelNodeSetParams")));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<LaunchArgument>> LaunchList::Arguments(size_t launch) const {
+  const Record& record = records_[launch];
+  std::vector<LaunchArgument> arguments;
+  size_t parameter = record.first_parameter;
+  int next = 0;
+  for (const v1::Param& param : program_->kernels(record.kernel).params()) {
+    const void* place = parameters_[parameter++];
+    if (param.kind() == v1::Param::SYMBOL_I32) continue;
+    const v1::Buffer& buffer = program_->buffers(record.launch->args(next++).buffer());
+    if (param.kind() != v1::Param::BUFFER) continue;  // its base is another argument's
+    LaunchArgument& argument = arguments.emplace_back();
+    argument.name = buffer.name();
+    argument.kind = buffer.kind();
+    argument.dtype = buffer.dtype();
+    argument.written = param.written();
+    HACKC_ASSIGN_OR_RETURN(argument.bytes, EvaluateBytes(buffer, symbols_));
+    for (const v1::DimExpr& extent : buffer.shape()) {
+      HACKC_ASSIGN_OR_RETURN(int64_t value, Evaluate(extent, symbols_));
+      argument.shape.push_back(value);
+    }
+    std::memcpy(&argument.address, place, sizeof(argument.address));
+  }
+  return arguments;
 }
 
 std::string LaunchList::Where(size_t record) const {

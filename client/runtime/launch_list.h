@@ -33,6 +33,17 @@ struct CallerAddresses {
   bool operator==(const CallerAddresses&) const = default;
 };
 
+// What one launch reads or writes, as its kernel is told.
+struct LaunchArgument {
+  std::string name;  // of the buffer
+  v1::Buffer::Kind kind = v1::Buffer::INPUT;
+  v1::DType dtype = v1::DTYPE_UNSPECIFIED;
+  std::vector<int64_t> shape;
+  int64_t bytes = 0;
+  bool written = false;
+  CUdeviceptr address = 0;
+};
+
 class LaunchList {
  public:
   // Refuses symbols outside the range that a kernel is proven for, formulas without a value, buffers that
@@ -53,14 +64,19 @@ class LaunchList {
   // INVALID_ARGUMENT for a misaligned address, before anything is launched.
   absl::Status Launch(const CallerAddresses& addresses, CUstream stream);
 
-  // The same launches as nodes of a graph, each behind the one before. nodes[i] is null for a launch without
-  // blocks.
+  // The same launches as nodes of a graph, each behind the one before; where `kernels` names any, only theirs.
+  // nodes[i] is null for a launch that is left out or has no blocks.
   absl::Status AddTo(CUgraph graph, const CallerAddresses& addresses,
-                     std::vector<CUgraphNode>* nodes);
+                     const std::set<std::string>& kernels, std::vector<CUgraphNode>* nodes);
   // Gives the numbers of the latest TakeSymbols to an instantiated graph of AddTo, for its launches from here on.
   absl::Status UpdateNumbers(CUgraphExec executable, const std::vector<CUgraphNode>& nodes) const;
 
   size_t size() const { return records_.size(); }
+  const std::string& KernelName(size_t launch) const {
+    return program_->kernels(records_[launch].kernel).name();
+  }
+  // The tensors of a launch in the order of its parameters, at the addresses of the latest Launch or AddTo.
+  absl::StatusOr<std::vector<LaunchArgument>> Arguments(size_t launch) const;
 
  private:
   // Tensor maps need 64-byte alignment; blocks start at 128.
@@ -69,6 +85,7 @@ class LaunchList {
   };
   struct Record {
     CUfunction function = nullptr;
+    const v1::Launch* launch = nullptr;
     std::array<uint32_t, 3> grid{};
     std::array<uint32_t, 3> block{};
     std::array<uint32_t, 3> cluster{1, 1, 1};

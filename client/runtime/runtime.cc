@@ -272,7 +272,8 @@ absl::Status Runtime::Run(const Call& call, CUstream stream) {
   return launches->Launch(addresses, stream);
 }
 
-absl::StatusOr<std::unique_ptr<RuntimeGraph>> Runtime::Capture(const Call& call) {
+absl::StatusOr<std::unique_ptr<RuntimeGraph>> Runtime::Capture(
+    const Call& call, const std::set<std::string>& kernels) {
   HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* entry, FindEntry(call.entry));
   if (!prepared_) return absl::FailedPreconditionError("capture: call prepare first");
   HACKC_RETURN_IF_ERROR(CheckSymbols(*entry, call.symbols));
@@ -281,12 +282,18 @@ absl::StatusOr<std::unique_ptr<RuntimeGraph>> Runtime::Capture(const Call& call)
   HACKC_ASSIGN_OR_RETURN(LaunchList launches,
                          LaunchList::Build(driver_, program(), functions_, *tensors_,
                                            entry->steps(), call.symbols, workspace));
+  std::set<std::string> unknown = kernels;
+  for (size_t i = 0; i < launches.size(); ++i) unknown.erase(launches.KernelName(i));
+  if (!unknown.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(entry->name(), " launches no kernel ", *unknown.begin()));
+  }
   ScopedContext scope(driver_, context_);
   HACKC_RETURN_IF_ERROR(scope.status());
   std::unique_ptr<RuntimeGraph> captured(new RuntimeGraph(*this, *entry, std::move(launches)));
   CUgraph graph = nullptr;
   HACKC_RETURN_IF_ERROR(driver_.Check(driver_.GraphCreate(&graph, 0), "cuGraphCreate"));
-  absl::Status status = captured->launches_.AddTo(graph, addresses, &captured->nodes_);
+  absl::Status status = captured->launches_.AddTo(graph, addresses, kernels, &captured->nodes_);
   if (status.ok()) {
     status = driver_.Check(driver_.GraphInstantiate(&captured->executable_, graph, 0),
                            "cuGraphInstantiate");

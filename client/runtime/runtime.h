@@ -25,6 +25,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,6 +73,9 @@ class RuntimeGraph {
   // kernel that takes a symbol. FAILED_PRECONDITION where more than such numbers would change: `past` may
   // change from token to token, shapes may not.
   absl::Status SetSymbols(const SymbolValues& symbols);
+  // All launches of the entry point in order, those that the capture left out too: for tools that look at
+  // one kernel and its tensors.
+  const LaunchList& launches() const { return launches_; }
 
  private:
   friend class Runtime;
@@ -112,7 +116,10 @@ class Runtime {
                                                   const SymbolValues& symbols) const;
 
   absl::Status Run(const Call& call, CUstream stream);
-  absl::StatusOr<std::unique_ptr<RuntimeGraph>> Capture(const Call& call);
+  // Where `kernels` names any, the graph holds only their launches, as a measurement of one kernel wants;
+  // NOT_FOUND for a name that the entry point does not launch.
+  absl::StatusOr<std::unique_ptr<RuntimeGraph>> Capture(const Call& call,
+                                                        const std::set<std::string>& kernels = {});
 
  private:
   friend class RuntimeGraph;

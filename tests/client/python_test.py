@@ -113,6 +113,16 @@ class PythonTest(unittest.TestCase):
         graph = self.program.capture("prefill", input_ids=ids)
         graph.launch()
         self.assertEqual(cuda.fake_cuda_launches() - before, 2 * launched)
+        launches = graph.launches()
+        self.assertEqual(len(launches), launched)
+        name, arguments = launches[-1]
+        self.assertEqual((arguments[-1].name, arguments[-1].shape, arguments[-1].written), ("logits", (1, 5, 96), True))
+        one = self.program.capture("prefill", kernels=[name], input_ids=ids)
+        one.launch()
+        same = sum(other == name for other, _ in launches)
+        self.assertEqual(cuda.fake_cuda_launches() - before, 2 * launched + same)
+        with self.assertRaisesRegex(hackc.HackcError, "prefill launches no kernel nothing"):
+            self.program.capture("prefill", kernels=["nothing"], input_ids=ids)
 
     def test_host_weights_are_copied(self):
         for tensor in self.weights.values():

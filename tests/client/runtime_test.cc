@@ -226,6 +226,28 @@ TEST_F(RuntimeTest, CapturesAGraph) {
   EXPECT_EQ(gpu_->graphs, 0);
 }
 
+TEST_F(RuntimeTest, CapturesOneKernelAndTellsItsTensors) {
+  ASSERT_THAT(Ready(), Ok());
+  Call call = CallAt(9);
+  auto graph = runtime_->Capture(call, {"layer"});
+  ASSERT_THAT(graph, Ok());
+  ASSERT_THAT((*graph)->Launch(nullptr), Ok());
+  EXPECT_EQ(gpu_->launches.size(), size_t{kTinyLayers});
+  // All launches are told of, the one that was captured and those left out.
+  const LaunchList& launches = (*graph)->launches();
+  EXPECT_EQ(launches.KernelName(0), "embed");
+  EXPECT_EQ(launches.KernelName(launches.size() - 1), "head");
+  auto arguments = launches.Arguments(launches.size() - 1);
+  ASSERT_THAT(arguments, Ok());
+  const LaunchArgument& written = arguments->back();
+  EXPECT_TRUE(written.written);
+  EXPECT_EQ(written.name, "logits");
+  EXPECT_EQ(written.address, call.tensors.at("logits").address);
+  EXPECT_EQ(written.bytes, call.tensors.at("logits").bytes);
+  EXPECT_THAT(runtime_->Capture(call, {"layer", "nothing"}),
+              Fails(StatusCode::kNotFound, "prefill launches no kernel nothing"));
+}
+
 TEST_F(RuntimeTest, ReportsTensors) {
   ASSERT_THAT(Load(), Ok());
   auto infos = runtime_->Tensors("prefill", {{"seq", 5}});

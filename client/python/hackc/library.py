@@ -32,6 +32,11 @@ class TensorInfo(ctypes.Structure):
         return tuple(self.shape[: self.rank])
 
 
+class ArgumentInfo(ctypes.Structure):
+    _fields_ = [("kernel", ctypes.c_char_p), ("tensor", TensorInfo), ("address", ctypes.c_void_p),
+                ("written", ctypes.c_int32)]
+
+
 class SymbolRange(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("min", ctypes.c_int64), ("max", ctypes.c_int64)]
 
@@ -54,6 +59,8 @@ _SIGNATURES = {
                               ctypes.POINTER(ctypes.c_uint64)],
     "hackc_run": _CALL + [_POINTER],
     "hackc_graph_capture": _CALL + [ctypes.POINTER(_POINTER)],
+    "hackc_graph_capture_kernels": _CALL + [ctypes.POINTER(_NAME), ctypes.c_size_t, ctypes.POINTER(_POINTER)],
+    "hackc_graph_argument": [_POINTER, ctypes.c_size_t, ctypes.c_size_t, ctypes.POINTER(ArgumentInfo)],
     "hackc_graph_set_symbols": [_POINTER, ctypes.POINTER(Symbol), ctypes.c_size_t],
     "hackc_graph_launch": [_POINTER, _POINTER],
 }

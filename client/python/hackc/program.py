@@ -211,13 +211,17 @@ class Program:
         _check(lib.load().hackc_run(*arguments, self._stream()))
         return results
 
-    def capture(self, entry="prefill", symbols=None, outputs=None, states=None, **inputs):
-        """The same as a CUDA graph over these tensors: `graph.launch()` runs it again."""
+    def capture(self, entry="prefill", symbols=None, outputs=None, states=None, kernels=(), **inputs):
+        """The same as a CUDA graph over these tensors: `graph.launch()` runs it again.
+
+        With `kernels`, names of the program's kernels, the graph holds only their launches.
+        """
         inputs = inputs | (states or {})
         values = self._symbols_of(inputs, symbols)
         arguments, results, tensors = self._call(entry, values, inputs, outputs, False)
         handle = ctypes.c_void_p()
-        _check(lib.load().hackc_graph_capture(*arguments, ctypes.byref(handle)))
+        names = (ctypes.c_char_p * len(kernels))(*[name.encode() for name in kernels])
+        _check(lib.load().hackc_graph_capture_kernels(*arguments, names, len(kernels), ctypes.byref(handle)))
         return Graph(self, handle, results, values, (tensors, self._workspace))
 
 
@@ -236,6 +240,32 @@ class Graph:
         _check(lib.load().hackc_graph_launch(self._handle, self.program._stream()))
         return self.outputs
 
+    def launches(self):
+        """[(kernel name, [Argument])] of every launch of the entry point, also of those left out."""
+        found = []
+        while True:
+            arguments = self.program._list(lib.ArgumentInfo, lib.load().hackc_graph_argument, self._handle, len(found))
+            if not arguments:
+                return found
+            found.append((arguments[0].kernel.decode(), [Argument(self.program, a) for a in arguments]))
+
     def __del__(self):
         if getattr(self, "_handle", None) and self.program._handle:
             lib.load().hackc_graph_destroy(self._handle)
+
+
+class Argument:
+    """A tensor that a launch reads or writes. Memory of the program: valid until the next run."""
+
+    def __init__(self, program, info):
+        self.name, self.written = info.tensor.name.decode(), bool(info.written)
+        self.dtype, self.shape = lib.DTYPE_NAMES[info.tensor.dtype], info.tensor.extents()
+        self._program, self._address, self._bytes = program, info.address, info.tensor.bytes
+
+    def tensor(self):
+        """The bytes as a torch tensor, without a copy."""
+        self.__cuda_array_interface__ = {"shape": (self._bytes,), "typestr": "|u1", "version": 3,
+                                         "data": (self._address, False)}
+        torch = self._program.torch
+        flat = torch.as_tensor(self, device=self._program.device)
+        return flat.view(getattr(torch, self.dtype)).reshape(self.shape)
