@@ -2,181 +2,283 @@
 # SPDX-License-Identifier: MIT
 """hackc beside PyTorch on one GPU: paired, alternating, both as CUDA graphs, the same weights and inputs.
 
-    python3 bench/compare.py                                        # every row; under 4 minutes on an H200
-    python3 bench/compare.py --models qwen2.5-7b --dtypes bfloat16 --seqs 1,512 --peers eager
+    python3 bench/compare.py                                            # every row; pick rows to stay in a time
+    python3 bench/compare.py --rows prefill,decode --models qwen2.5-7b --dtypes bfloat16
+    python3 bench/compare.py --rows compile                             # cold and warm compile times
 
-What is timed is the decoder stack: a model of `--layers` layers with a vocabulary of 256, so that embedding and
-head weigh nothing; times are per layer. Four layers of these models are larger than the L2 cache, so weights come
-from memory each time. seq 1 is compiled for one token (`--seq 1`), the others for `--seq 1..2048`.
-For each row: median of the alternating pairs for hackc and each peer, the median of the pairs' ratios (peer / hackc:
-above 1, hackc is ahead), the spread ((p90 - p10) / median), errors of both against float64, the floor (bytes of
-weights over the bandwidth below, operations over the rate below, whichever is larger) and hackc's share of it.
-A row whose spread is above 5 % is marked: other load disturbed it.
+Rows:
+  prefill    decoder stack of --layers layers and a vocabulary of 256, for each of --seqs; times per layer
+  decode     the same for one token, for each of --contexts and --batches; times per layer
+  operation  single kernels at prefill 512 and decode 1024: products, norm, attention; times per launch
+  model      all layers and the true vocabulary: prefill 512, decode after 1023 tokens; times per run
+  compile    seconds to the first program (hackc) or the first result (torch.compile), cold and warm
+
+One program serves all prefill and decode rows of a model and dtype: batch 1..8, seq 1..2048, past 0..8192. Four
+layers of these models exceed the L2 cache, so weights come from memory each time. Peers (bench/peers.py) are a
+hand-fused PyTorch decoder run as it is (eager), through torch.compile (compile) and with max-autotune.
+For each row: median of the alternating samples, median of the pairs' ratios (peer / hackc: above 1, hackc is
+ahead), spread ((p90 - p10) / median), errors against float64, the floor (bytes over the bandwidth or operations
+over the rate of bench/measure.py, whichever is larger) and hackc's share of it. A row whose spread is above 5 %
+is marked: other load disturbed it. After --minutes no new peer is compiled and no new row begun; the table says so.
 """
 
 import argparse
 import json
 import pathlib
-import statistics
 import sys
 import tempfile
+import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "gpu"))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "gpu")]
+import compile_times  # noqa: E402
 import harness  # noqa: E402
+import measure  # noqa: E402
+import operations  # noqa: E402
+import peers  # noqa: E402
 
-# Measured on an H200: a streaming read; dense bfloat16 and float32 products of cuBLAS (bench/README.md).
-BYTES_PER_SECOND = 4.1e12
-OPERATIONS_PER_SECOND = {"float32": 50e12, "bfloat16": 790e12, "float16": 790e12}
 VOCABULARY = 256
+CAPACITY = 8192
 
 
-def config_of(model, layers):
-    config = dict(json.loads((harness.ROOT / "models" / f"{model}.json").read_text())["config"])
-    config.update(num_hidden_layers=layers, vocab_size=VOCABULARY, tie_word_embeddings=False)
-    return config
+class Bench:
+    def __init__(self, torch, options, work):
+        self.torch, self.options, self.work = torch, options, work
+        self.rows, self.notes, self.end = [], [], time.monotonic() + 60 * options.minutes
+        self.clocks_before = measure.clocks()
 
+    def late(self, what):
+        if time.monotonic() < self.end:
+            return False
+        self.notes.append(f"not measured, --minutes were over: {what}")
+        print(self.notes[-1], flush=True)
+        return True
 
-def build(torch, config, dtype):
-    """A transformers model with random weights: no norm is 1, no bias is 0."""
-    from transformers import AutoConfig, AutoModelForCausalLM
+    def record(self, row):
+        self.rows.append(row)
+        columns = [f"{row['us']['hackc']:9.1f}"]
+        for peer in self.options.peers:
+            columns.append(f"{row['us'][peer]:9.1f} {row['ratio'][peer]:5.2f}" if peer in row["us"] else " " * 15)
+        errors = " ".join(f"{name} {value:.1e}" for name, value in row["error"].items())
+        print(f"{row['model']:14} {row['dtype']:8} {row['row']:9} {row['what']:28} {' '.join(columns)}  "
+              f"{row['floor_us']:8.1f} {100 * row['share_of_floor']:3.0f} %  {errors}"
+              f"{'  DISTURBED' if row['disturbed'] else ''}", flush=True)
+        self.save()
 
-    torch.manual_seed(0)
-    with torch.device("cuda"):
-        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config), attn_implementation="sdpa")
-    for parameter in model.parameters():
-        data = parameter.data.float().normal_()
-        scaled = data * data.shape[-1] ** -0.5 if data.dim() > 1 else 1 + 0.1 * data
-        parameter.data = scaled.to(getattr(torch, dtype))
-    return model.eval()
+    def save(self):
+        result = {"machine": harness.machine(self.torch), "clocks_before": self.clocks_before,
+                  "clocks_after": measure.clocks(), "rows": self.rows, "notes": self.notes}
+        harness.result_path(self.options.json, "compare.json").write_text(json.dumps(result, indent=1))
 
+    def compiled(self, model, dtype, **changes):
+        """(config, program, decoder) on the same random weights."""
+        import hackc
 
-def captured(torch, function):
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            function()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        result = function()
-    return graph.replay, result
+        config = dict(json.loads((harness.ROOT / "models" / f"{model}.json").read_text())["config"])
+        config.update(tie_word_embeddings=False, max_position_embeddings=16384, **changes)
+        description = self.work / f"{model}.json"
+        description.write_text(json.dumps(config))
+        out = self.work / f"{model}-{dtype}-{len(changes)}"
+        harness.compile_model(description, out, harness.device_arch(self.torch), dtype, "1..2048",
+                              batch=self.options.batch_range, past=f"0..{CAPACITY}")
+        program = hackc.Program(out)
+        state = peers.random_weights(self.torch, {n: shape for n, (_, shape) in program.weights().items()}, dtype)
+        program.bind(state)
+        return config, program, peers.Decoder(self.torch, state, config)
 
-
-def alternate(torch, runs, rounds, repeats):
-    """Microseconds of one call for each run, `rounds` times, one after another in turn."""
-    times = {name: [] for name in runs}
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    for _ in range(rounds):
-        for name, run in runs.items():
-            run()
-            begin.record()
-            for _ in range(repeats):
-                run()
-            end.record()
-            end.synchronize()
-            times[name].append(begin.elapsed_time(end) * 1e3 / repeats)
-    return times
-
-
-def spread(times):
-    ordered = sorted(times)
-    return (ordered[int(0.9 * (len(ordered) - 1))] - ordered[int(0.1 * (len(ordered) - 1))]) / statistics.median(times)
-
-
-def floor_us(config, dtype, seq):
-    hidden, inner = config["hidden_size"], config["intermediate_size"]
-    head = config.get("head_dim") or hidden // config["num_attention_heads"]
-    attention = hidden * head * (2 * config["num_attention_heads"] + 2 * config["num_key_value_heads"])
-    weights = attention + 3 * hidden * inner
-    products = 2 * seq * weights + 2 * seq * seq * head * config["num_attention_heads"]
-    size = 4 if dtype == "float32" else 2
-    return 1e6 * max(weights * size / BYTES_PER_SECOND, products / OPERATIONS_PER_SECOND[dtype])
-
-
-def compare(torch, options, model_name, dtype, work, record):
-    import hackc
-
-    config = config_of(model_name, options.layers)
-    description = work / f"{model_name}.json"
-    description.write_text(json.dumps(config))
-    model = build(torch, config, dtype)
-    programs = {}
-    for seq in options.seqs:
-        wanted = "1" if seq == 1 else "1..2048"
-        if wanted not in programs:
-            out = work / f"{model_name}-{dtype}-{wanted}"
-            harness.compile_model(description, out, harness.device_arch(torch), dtype, wanted)
-            programs[wanted] = hackc.Program(out).bind(model.state_dict())
-        program = programs[wanted]
-        ids = torch.randint(VOCABULARY, (1, seq), device="cuda")
-        graph = program.capture("prefill", input_ids=ids.to(torch.int32))
-        runs = {"hackc": graph.launch}
-        outputs = {}
+    def measure(self, facts, decoder, replay, logits, caches, ids, past, floor, units):
+        """Times hackc's graph beside the peers' and records the row."""
+        torch = self.torch
+        runs, outputs = {"hackc": replay}, {}
         with torch.no_grad():
-            call = lambda m: (lambda: m(input_ids=ids, use_cache=False).logits)  # noqa: E731
-            for peer in options.peers:
-                compiled = model if peer == "eager" else torch.compile(
-                    model, dynamic=False, mode=None if peer == "compile" else "max-autotune-no-cudagraphs")
-                runs[peer], outputs[peer] = captured(torch, call(compiled))
-            quick = statistics.median(alternate(torch, {"hackc": graph.launch}, 3, 3)["hackc"])
-            times = alternate(torch, runs, options.rounds, max(3, int(4000 / quick)))
-            outputs["hackc"] = graph.launch()["logits"]
+            for peer in self.options.peers:
+                if peer != "eager" and self.late(f"{facts['what']} {peer}"):
+                    continue
+                runs[peer], outputs[peer] = measure.captured(torch, decoder.call(peer, ids, caches, past))
+            times = measure.alternate(torch, runs, self.options.rounds)
+            replay()
             torch.cuda.synchronize()
-            for parameter in model.parameters():
-                parameter.data = parameter.data.double()
-            truth = model(input_ids=ids, use_cache=False).logits.double()
-            for parameter in model.parameters():
-                parameter.data = parameter.data.to(getattr(torch, dtype))
-            # The program keeps the tensors it was bound to; the model's are new ones with the same numbers.
-        ours = statistics.median(times["hackc"])
-        floor = floor_us(config, dtype, seq)
-        row = {"model": model_name, "dtype": dtype, "seq": seq, "layers": options.layers,
-               "us_per_layer": {name: statistics.median(t) / options.layers for name, t in times.items()},
-               "ratio": {name: statistics.median(p / h for p, h in zip(times[name], times["hackc"]))
-                         for name in options.peers},
-               "spread": {name: spread(t) for name, t in times.items()},
-               "error": {name: harness.errors(o.reshape(truth.shape), truth)[0] for name, o in outputs.items()},
-               "floor_us": floor, "share_of_floor": floor / (ours / options.layers)}
-        row["disturbed"] = max(row["spread"].values()) > 0.05
-        record(row)
+            outputs["hackc"] = logits
+            truth = decoder.truth(ids, caches, past)
+        errors = {name: harness.errors(outputs[name].reshape(truth.shape), truth)[0] for name in runs}
+        self.record(measure.row(facts, times, errors, floor, units))
+        decoder.forget_compiled()
+
+    def phase(self, row, model, dtype, config, program, decoder, states, seq, batch=1, context=None):
+        """One prefill (context is None) or decode row."""
+        torch, sizes = self.torch, decoder.sizes
+        what = f"seq {seq}" if context is None else f"context {context} batch {batch}"
+        if self.late(f"{model} {dtype} {row} {what}"):
+            return
+        ids = torch.randint(sizes.vocabulary, (batch, seq), device="cuda")
+        past, caches = 0, None
+        if context is not None:
+            past, caches = context - 1, decoder.new_caches(batch, context, getattr(torch, dtype))
+            for number, (keys, values, _) in enumerate(caches):
+                for kind, tensor in (("key", keys), ("value", values)):
+                    states[f"layers.{number}.{kind}_cache"][:batch, :context] = tensor.transpose(1, 2)
+        mine = {name: tensor[:batch] for name, tensor in states.items()}
+        entry = "prefill" if context is None else "decode"
+        symbols = {"past": past, "batch": batch, "seq": seq}
+        inputs = {"input_ids": ids.to(torch.int32)}
+        if "past_lengths" in program.tensors(entry, symbols):
+            inputs["past_lengths"] = torch.full((batch,), past, device="cuda", dtype=torch.int32)
+        graph = program.capture(entry, symbols=symbols, states=mine, **inputs)
+        launches = graph.launches()
+        size = measure.SIZE[dtype]
+        weights = sizes.layer_weights
+        keys = context or seq
+        cache_bytes = 0 if context is None else 2 * batch * context * sizes.kv_heads * sizes.head * size
+        attended = 4 * batch * seq * keys * sizes.head * sizes.heads / (1 if context else 2)
+        operations_ = 2 * batch * seq * weights + attended
+        bytes_, units = weights * size + cache_bytes, sizes.layers
+        if row == "model":
+            bytes_ = bytes_ * sizes.layers + sizes.hidden * sizes.vocabulary * size
+            operations_ = operations_ * sizes.layers + 2 * batch * seq * sizes.hidden * sizes.vocabulary
+            units = 1
+        facts = {"row": row, "model": model, "dtype": dtype, "what": what, "phase": entry, "seq": seq, "batch": batch,
+                 "context": context, "layers": sizes.layers, "kernels": len(launches),
+                 "kernels_per_layer": self.per_layer(launches, sizes.layers)}
+        self.measure(facts, decoder, graph.launch, graph.outputs["logits"], caches, ids, past,
+                     measure.floor_us(bytes_, operations_, dtype), units)
+        if row != "model" and "operation" in self.options.rows and what in ("seq 512", "context 1024 batch 1"):
+            for operation in operations.PATTERNS:
+                self.operation(operation, entry, program, decoder, launches, past, what, facts,
+                               dict(symbols=symbols, states=mine, outputs=graph.outputs, **inputs))
+
+    @staticmethod
+    def per_layer(launches, layers):
+        names = [name for name, _ in launches]
+        return sum(c - c % layers for c in map(names.count, sorted(set(names)))) // layers
+
+    def operation(self, operation, entry, program, decoder, launches, past, what, facts, call):
+        torch, layers = self.torch, decoder.sizes.layers
+        if self.late(f"{operation} {what}"):
+            return
+        names, chosen = operations.kernels_of(launches, operation, layers)
+        groups = operations.operands(chosen, len(chosen) if operation == "rms norm" else layers)
+        functions, tensors = [], []
+        moved = 0
+        for inputs, output in groups:
+            floats = [argument.tensor() for argument in inputs]
+            for argument, tensor in zip(inputs, floats):
+                if tensor.dim() > 2:  # activations and caches; weights stay as bound
+                    tensor.normal_()
+            if operation == "attention":
+                made = operations.attention(torch, floats, past)
+            elif operation == "rms norm":
+                made = operations.norm(torch, floats, decoder.sizes.eps)
+            else:
+                made = operations.linear(torch, floats)
+            functions.append(made[0])
+            tensors.append(made[1])
+            moved = sum(t.numel() * t.element_size() for t in made[1])
+        out = groups[-1][1]
+        moved += out.tensor().numel() * out.tensor().element_size()
+        graph = program.capture(entry, kernels=names, **call)
+        runs, outputs = {"hackc": graph.launch}, {}
+        with torch.no_grad():
+            for peer in self.options.peers:
+                if peer != "eager" and self.late(f"{operation} {what} {peer}"):
+                    continue
+                mode = "max-autotune-no-cudagraphs" if peer == "max-autotune" else None
+                function = functions[0] if peer == "eager" else torch.compile(functions[0], dynamic=False, mode=mode)
+                runs[peer], outputs[peer] = measure.captured(
+                    torch, lambda f=function: [f(*t) for t in tensors][-1])
+            times = measure.alternate(torch, runs, self.options.rounds, budget_us=2000)
+            graph.launch()
+            torch.cuda.synchronize()
+            outputs["hackc"] = out.tensor()
+            truth = functions[-1](*[t.double() for t in tensors[-1]])
+        errors = {name: harness.errors(outputs[name].reshape(truth.shape), truth)[0] for name in runs}
+        x = tensors[-1][0]
+        if operation == "attention":
+            q, k = tensors[-1][:2]
+            work = 4 * q.numel() * k.shape[2] / (2 if past == 0 else 1)
+        elif operation == "rms norm":
+            work = 0
+        else:
+            work = 2 * x.shape[0] * x.shape[1] * tensors[-1][1].numel()
+        keep = {key: facts[key] for key in ("model", "dtype", "phase", "seq", "batch", "context")}
+        self.record(measure.row({"row": "operation", "what": f"{operation}, {what}", "kernels": names, **keep}, times,
+                                errors, measure.floor_us(moved, work, facts["dtype"]), len(groups)))
         torch.compiler.reset()
-        del graph, runs, outputs, truth
+
+    def stack(self, model, dtype):
+        options = self.options
+        wanted = {"prefill", "decode", "operation"} & set(options.rows)
+        if not wanted or self.late(f"{model} {dtype}"):
+            return
+        config, program, decoder = self.compiled(model, dtype, num_hidden_layers=options.layers,
+                                                 vocab_size=VOCABULARY)
+        states = program.new_states(batch=max(options.batches))
+        if wanted & {"decode", "operation"}:
+            for context in options.contexts:
+                for batch in options.batches:
+                    if "decode" in wanted or (context, batch) == (1024, 1):
+                        self.phase("decode", model, dtype, config, program, decoder, states, 1, batch, context)
+        if wanted & {"prefill", "operation"}:
+            for seq in options.seqs:
+                if "prefill" in wanted or seq == 512:
+                    self.phase("prefill", model, dtype, config, program, decoder, states, seq)
+
+    def whole(self, model, dtype):
+        if "model" not in self.options.rows or self.late(f"{model} {dtype} whole model"):
+            return
+        config, program, decoder = self.compiled(model, dtype)
+        states = program.new_states(batch=1)
+        self.phase("model", model, dtype, config, program, decoder, states, 1, 1, 1024)
+        self.phase("model", model, dtype, config, program, decoder, states, 512)
+
+
+def quiet_autotuning():
+    import logging
+
+    import torch._inductor.config as inductor
+
+    inductor.autotune_num_choices_displayed = 0
+    inductor.max_autotune_report_choices_stats = False
+    logging.getLogger("torch._inductor.select_algorithm").setLevel(logging.CRITICAL)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", default="prefill,decode,operation,model,compile")
     parser.add_argument("--models", default="tinyllama-1.1b,qwen2.5-7b")
     parser.add_argument("--dtypes", default="bfloat16,float32")
-    parser.add_argument("--seqs", default="1,128,512,2048")
-    parser.add_argument("--peers", default="eager,compile", help="of eager, compile, max-autotune")
+    parser.add_argument("--seqs", default="128,512,2048")
+    parser.add_argument("--contexts", default="1024,8192")
+    parser.add_argument("--batches", default="1,8")
+    parser.add_argument("--batch-range", default="1..8", help="what the program is compiled for")
+    parser.add_argument("--peers", default="eager,compile,max-autotune")
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--minutes", type=float, default=1e9)
     parser.add_argument("--json", help="result file (else $OUT/compare.json, else ./compare.json)")
     options = parser.parse_args()
-    options.seqs = [int(s) for s in options.seqs.split(",")]
-    options.peers = options.peers.split(",")
+    for name in ("rows", "models", "dtypes", "peers"):
+        setattr(options, name, getattr(options, name).split(","))
+    for name in ("seqs", "contexts", "batches"):
+        setattr(options, name, [int(value) for value in getattr(options, name).split(",")])
     torch = harness.need_gpu()
-    rows = []
-
-    def record(row):
-        rows.append(row)
-        columns = [f"{row['us_per_layer']['hackc']:9.1f}"]
-        for peer in options.peers:
-            columns.append(f"{row['us_per_layer'][peer]:9.1f} {row['ratio'][peer]:5.2f}")
-        errors = " ".join(f"{row['error'][name]:.1e}" for name in ["hackc", *options.peers])
-        print(f"{row['model']:15} {row['dtype']:9} {row['seq']:5} {' '.join(columns)}  floor {row['floor_us']:8.1f} "
-              f"({100 * row['share_of_floor']:3.0f} %)  errors {errors}{'  DISTURBED' if row['disturbed'] else ''}",
-              flush=True)
-        result = {"machine": harness.machine(torch), "rows": rows}
-        harness.result_path(options.json, "compare.json").write_text(json.dumps(result, indent=1))
-
-    print(f"{'model':15} {'dtype':9} {'seq':>5} {'hackc us':>9} " +
-          " ".join(f"{peer:>9} ratio" for peer in options.peers) + "   (per layer; ratio above 1: hackc is ahead)")
+    quiet_autotuning()
+    print(f"{'model':14} {'dtype':8} {'row':9} {'what':28} {'hackc us':>9} "
+          + " ".join(f"{peer[:9]:>9} ratio" for peer in options.peers)
+          + "     floor share  errors against float64      (ratio above 1: hackc is ahead)")
     with tempfile.TemporaryDirectory() as work:
-        for model in options.models.split(","):
-            for dtype in options.dtypes.split(","):
-                compare(torch, options, model, dtype, pathlib.Path(work), record)
+        bench = Bench(torch, options, pathlib.Path(work))
+        for model in options.models:
+            for dtype in options.dtypes:
+                bench.stack(model, dtype)
+        for model in options.models:
+            for dtype in options.dtypes:
+                bench.whole(model, dtype)
+        if "compile" in options.rows:
+            for model in options.models:
+                if not bench.late(f"{model} compile times"):
+                    bench.notes.append(compile_times.compare(model, options.dtypes[0], harness.device_arch(torch)))
+                    print(json.dumps(bench.notes[-1]), flush=True)
+        bench.save()
 
 
 if __name__ == "__main__":
