@@ -13,6 +13,7 @@
 #include "compiler/ir/tensor_verify.h"
 #include "compiler/passes/graph/fuse_projections.h"
 #include "compiler/passes/loop/lower_tensor.h"
+#include "compiler/passes/loop/merge_launches.h"
 #include "compiler/passes/tensor/dead_values.h"
 #include "compiler/passes/tensor/inline_views.h"
 #include "compiler/passes/tensor/lower_graph.h"
@@ -58,7 +59,7 @@ const std::vector<ModulePass>& ModulePasses() {
   static const auto* table = new std::vector<ModulePass>{
       {"fuse_projections", &FuseProjections}, {"lower_graph", &LowerGraph},
       {"inline_views", &InlineViews},         {"dead_values", &DeadValues},
-      {"lower_tensor", &LowerTensor},
+      {"lower_tensor", &LowerTensor},         {"merge_launches", &MergeLaunches},
   };
   return *table;
 }

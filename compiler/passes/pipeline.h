@@ -29,7 +29,8 @@ struct ModulePass {
   std::string_view name;
   std::variant<
       ir::GraphModule (*)(const ir::GraphModule&), ir::TensorModule (*)(const ir::GraphModule&),
-      ir::TensorModule (*)(const ir::TensorModule&), ir::LoopModule (*)(const ir::TensorModule&)>
+      ir::TensorModule (*)(const ir::TensorModule&), ir::LoopModule (*)(const ir::TensorModule&),
+      ir::LoopModule (*)(const ir::LoopModule&)>
       run;
 };
 const std::vector<ModulePass>& ModulePasses();

@@ -11,6 +11,8 @@ namespace {
 
 using namespace ir;  // NOLINT
 
+constexpr int64_t kRowThreads = 256;
+
 constexpr Digit Threads(int64_t extent, int64_t stride) {
   return {Digit::Kind::kThread, static_cast<int>(extent), static_cast<int>(stride)};
 }
@@ -230,26 +232,19 @@ class Chooser {
       schedule_.threads = 32;
       return;
     }
-    bool pointwise = inner.size() == 1 && inner[0]->role == AxisRole::kFree;
+    bool pointwise = std::all_of(facts_.axes.begin(), facts_.axes.end(),
+                                 [](const AxisFacts& a) { return a.role == AxisRole::kFree; });
+    if (pointwise && inner.size() > 1) {
+      SideBySide(inner);
+      return;
+    }
+    pointwise = inner.size() == 1 && inner[0]->role == AxisRole::kFree;
     int64_t extent = inner[0]->max_extent;
     int64_t vector = 1;
     bool all_static =
         std::all_of(inner.begin(), inner.end(), [](const AxisFacts* a) { return a->is_static; });
     if (all_static) vector = PowerOfTwoIn(extent, 16 / facts_.widest_store);
-    int64_t items = CeilDivide(extent, vector);
-    int64_t limit = 256;
-    int64_t threads =
-        std::min(limit, std::bit_ceil(static_cast<uint64_t>(items)) <= static_cast<uint64_t>(limit)
-                            ? static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(items)))
-                            : limit);
-    // Fewer threads where that wastes less of the last round.
-    for (int64_t candidate = threads; candidate >= 32; candidate /= 2) {
-      int64_t covered = CeilDivide(items, candidate) * candidate;
-      if (covered * 100 <= items * 110) {
-        threads = candidate;
-        break;
-      }
-    }
+    int64_t threads = ThreadsFor(CeilDivide(extent, vector));
     if (!pointwise) threads = std::max<int64_t>(threads, 32);
     for (const AxisFacts* axis : inner) {
       Add(axis->name, pointwise ? LoopKind::kGridX : LoopKind::kSerial, 1,
@@ -257,15 +252,51 @@ class Chooser {
     }
     schedule_.threads = static_cast<int>(std::max<int64_t>(threads, 32));
     if (!pointwise) return;
-    // Short rows share a block: threads over the next axes outwards.
-    int64_t stride = threads;
-    const std::vector<std::string>& outer = inner[0]->outer;
-    for (size_t i = outer.size(); i-- > 0 && stride < limit;) {
-      int64_t share = std::min(PowerOfTwoAtMost(facts_.Find(outer[i])->max_extent), limit / stride);
-      Add(outer[i], LoopKind::kGridX, 1, Digits({Threads(share, stride)}));
+    int64_t all = ShareBlock(inner[0]->outer, 0, threads, LoopKind::kGridX);
+    schedule_.threads = static_cast<int>(std::max<int64_t>(all, 32));
+  }
+
+  // Threads of a block for so many items of a row: as many, but fewer where that wastes less of the last round.
+  static int64_t ThreadsFor(int64_t items) {
+    const auto all = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(items)));
+    int64_t threads = std::min(kRowThreads, all);
+    for (int64_t candidate = threads; candidate >= 32; candidate /= 2) {
+      int64_t covered = CeilDivide(items, candidate) * candidate;
+      if (covered * 100 <= items * 110) return candidate;
+    }
+    return threads;
+  }
+
+  // Short rows share a block: threads over the next axes outwards, down to `outer[end]`. Returns how many
+  // threads there are then.
+  int64_t ShareBlock(const std::vector<std::string>& outer, size_t end, int64_t stride,
+                     LoopKind kind) {
+    for (size_t i = outer.size(); i-- > end && stride < kRowThreads;) {
+      int64_t share =
+          std::min(PowerOfTwoAtMost(facts_.Find(outer[i])->max_extent), kRowThreads / stride);
+      Add(outer[i], kind, 1, Digits({Threads(share, stride)}));
       stride *= share;
     }
-    schedule_.threads = static_cast<int>(std::max<int64_t>(stride, 32));
+    return stride;
+  }
+
+  // Pointwise nests one after another under loops that they share: one block does all of them.
+  void SideBySide(const std::vector<const AxisFacts*>& inner) {
+    size_t shared = inner[0]->outer.size();
+    for (const AxisFacts* axis : inner) {
+      auto [end, ignored] = std::mismatch(axis->outer.begin(), axis->outer.end(),
+                                          inner[0]->outer.begin(), inner[0]->outer.end());
+      shared = std::min(shared, static_cast<size_t>(end - axis->outer.begin()));
+    }
+    int64_t most = 32;
+    for (const AxisFacts* axis : inner) {
+      int64_t vector =
+          axis->is_static ? PowerOfTwoIn(axis->max_extent, 16 / facts_.widest_store) : 1;
+      int64_t threads = ThreadsFor(CeilDivide(axis->max_extent, vector));
+      Add(axis->name, LoopKind::kSerial, 1, Digits({Threads(threads, 1), Registers(vector)}));
+      most = std::max(most, ShareBlock(axis->outer, shared, threads, LoopKind::kSerial));
+    }
+    schedule_.threads = static_cast<int>(most);
   }
 
   // ---- softmax -----------------------------------------------------------------------------------------------

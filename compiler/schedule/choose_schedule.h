@@ -5,7 +5,7 @@
 //   product    a contraction with enough rows: a tile over threads and registers, both operands staged
 //   narrow     a contraction with few rows: lanes over the contracted axis, warps over columns
 //   rows       reductions of rows: one block per row, threads over the reduced axis
-//   pointwise  no reduction: threads over the last axes, 16 bytes each
+//   pointwise  no reduction: threads over the last axes, 16 bytes each; nests side by side share a block
 //
 //   Schedule schedule = ChooseSchedule(loop, FindTarget("sm_90a").value());
 //

@@ -38,7 +38,7 @@ class Finder {
       } else if (const auto* update = As<Accumulate>(stmt)) {
         VisitUpdate(*update, outer);
       } else if (const auto* store = As<Store>(stmt)) {
-        facts_.widest_store = SizeOf(store->value->dtype);
+        facts_.widest_store = std::max(facts_.widest_store, SizeOf(store->value->dtype));
       }
     }
   }

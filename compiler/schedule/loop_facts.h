@@ -42,7 +42,7 @@ struct LoopFacts {
   std::vector<Contraction> contractions;
   std::vector<std::string> softmax_axes;    // reduce axes of softmax_sum states
   std::vector<std::string> softmax_values;  // buffers that the weighted values come from
-  int widest_store = 4;                     // bytes of the element stored last
+  int widest_store = 1;                     // bytes of the widest element stored
   const AxisFacts* Find(const std::string& axis) const;
 };
 

@@ -86,15 +86,20 @@ TEST_P(Golden, Case) {
   const auto file = ReadCase(ReadAll(path));
   ASSERT_TRUE(file.ok()) << file.status();
   const std::string pass = path.parent_path().filename();
-  ASSERT_THAT(file->passes, testing::ElementsAre(pass)) << "the folder is the pass's name";
+  // Launches of a module have no text: passes over them start from Tensor IR, with the pass that makes them.
+  ASSERT_FALSE(file->passes.empty());
+  ASSERT_EQ(file->passes.back(), pass) << "the folder is the pass's name";
   const auto target = schedule::FindTarget(file->target);
   ASSERT_TRUE(target.ok()) << target.status();
 
   const auto input = Parse(file->input);
   ASSERT_TRUE(input.ok()) << input.status();
   EXPECT_THAT(Verify(*input, LimitsOf(*target)), IsEmpty());
-  const auto output = RunPass(pass, *input, *target);
-  ASSERT_TRUE(output.ok()) << output.status();
+  auto output = input;
+  for (const std::string& each : file->passes) {
+    output = RunPass(each, *output, *target);
+    ASSERT_TRUE(output.ok()) << output.status();
+  }
   EXPECT_THAT(Verify(*output, LimitsOf(*target)), IsEmpty());
 
   const std::string made = Print(*output);

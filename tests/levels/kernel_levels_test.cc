@@ -17,6 +17,7 @@
 #include "compiler/ir/tile_verify.h"
 #include "compiler/passes/graph/fuse_projections.h"
 #include "compiler/passes/loop/lower_tensor.h"
+#include "compiler/passes/loop/merge_launches.h"
 #include "compiler/passes/lower_loop.h"
 #include "compiler/passes/tensor/dead_values.h"
 #include "compiler/passes/tensor/inline_views.h"
@@ -122,8 +123,8 @@ TEST_P(KernelLevels, EveryLevelAgrees) {
   for (ir::SymbolDecl& symbol : graph->symbols) {
     if (param.one_token && symbol.name == "seq") symbol.max = 1;
   }
-  const ir::LoopModule module = passes::LowerTensor(
-      passes::DeadValues(passes::InlineViews(passes::LowerGraph(passes::FuseProjections(*graph)))));
+  const ir::LoopModule module = passes::MergeLaunches(passes::LowerTensor(passes::DeadValues(
+      passes::InlineViews(passes::LowerGraph(passes::FuseProjections(*graph))))));
   auto target = schedule::FindTarget("sm_90a");
   ASSERT_OK(target);
   const double unit = param.dtype == DType::kF32   ? 0x1p-24

@@ -42,16 +42,19 @@ inline absl::StatusOr<interp::TensorData> RunLaunch(const LaunchOp& op, const La
     run.buffers[fn.buffers[i].name] = *data;
   }
   HACKC_RETURN_IF_ERROR(runner(op.number, *op.launch, run));
+  const interp::TensorData* first = nullptr;
   for (size_t i = 0; i < fn.buffers.size(); ++i) {
-    if (fn.buffers[i].access != ir::Access::kReadWrite) continue;
-    *environment.Find(op.launch->args[i]) =
-        run.buffers.at(fn.buffers[i].name);  // a state, in place
-    return run.buffers.at(fn.buffers[i].name);
+    if (fn.buffers[i].access == ir::Access::kRead) continue;
+    const interp::TensorData& made = run.buffers.at(fn.buffers[i].name);
+    if (op.launch->args[i] == op.out || !first) first = &made;
+    if (fn.buffers[i].access == ir::Access::kReadWrite) {
+      *environment.Find(op.launch->args[i]) = made;  // a state, in place
+    } else {
+      environment.Set(op.launch->args[i], made);
+    }
   }
-  for (size_t i = 0; i < fn.buffers.size(); ++i) {
-    if (op.launch->args[i] == op.out) return run.buffers.at(fn.buffers[i].name);
-  }
-  return absl::InternalError(Cat(fn.name, " makes nothing"));
+  if (!first) return absl::InternalError(Cat(fn.name, " makes nothing"));
+  return *first;
 }
 
 inline absl::StatusOr<std::map<std::string, interp::TensorData>> RunLaunches(

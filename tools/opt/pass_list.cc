@@ -40,7 +40,13 @@ template <typename Target, typename Source>
 Pass OfModule(std::string_view name, Target (*function)(const Source&)) {
   return {std::string(name), LevelOfType<Source>(), LevelOfType<Target>(),
           [function](const Unit& unit, const schedule::Target&) -> absl::StatusOr<Unit> {
-            return ToUnit(function(std::get<Source>(unit)));
+            if constexpr (std::is_same_v<Source, ir::LoopModule>) {
+              // Functions that stand alone are no model: nothing to do.
+              const auto& module = std::get<Kernels>(unit).module;
+              return module ? ToUnit(function(*module)) : unit;
+            } else {
+              return ToUnit(function(std::get<Source>(unit)));
+            }
           }};
 }
 
