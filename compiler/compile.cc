@@ -21,6 +21,7 @@
 #include "compiler/program/program_builder.h"
 #include "compiler/schedule/choose_schedule.h"
 #include "compiler/schedule/target.h"
+#include "compiler/support/internal_error.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/toolchain/nvrtc.h"
 
@@ -129,17 +130,34 @@ absl::StatusOr<KernelSource> LowerKernel(const ir::LoopFn& loop, const schedule:
   return source;
 }
 
-// One graph for each entry point. With a cache, one more is for single tokens: schedules follow the symbols'
-// bounds. All else, the cache's capacity above all, is as for prefill.
-std::vector<ir::GraphModule> EntryGraphs(ir::GraphModule graph) {
-  std::vector<ir::GraphModule> graphs = {graph};
+struct EntryGraph {
+  std::string name;
+  ir::GraphModule graph;
+};
+
+// One graph for each entry point. Schedules follow the symbols' bounds, so with a cache more are for single
+// tokens: for one sequence, for as many as a product treats as a few rows, and for more than those; what
+// serves eight sequences reads one sequence's weights at half the speed. All else, the cache's capacity above
+// all, is as for prefill.
+std::vector<EntryGraph> EntryGraphs(ir::GraphModule graph) {
+  std::vector<EntryGraph> entries = {{kPrefill, graph}};
+  ir::SymbolDecl* batch = nullptr;
   bool cached = false;
   for (ir::SymbolDecl& symbol : graph.symbols) {
     cached |= symbol.name == "past";
     if (symbol.name == "seq") symbol.min = symbol.max = 1;
+    if (symbol.name == "batch") batch = &symbol;
   }
-  if (cached) graphs.push_back(std::move(graph));
-  return graphs;
+  if (!cached) return entries;
+  HACKC_CHECK(batch != nullptr) << "a decoder's graph has a batch";
+  const int64_t max = batch->max;
+  for (int64_t last : {int64_t{1}, schedule::kFewRows, max}) {
+    batch->max = std::min(last, max);
+    if (batch->max < batch->min) continue;
+    entries.push_back({kDecode, graph});
+    batch->min = batch->max + 1;
+  }
+  return entries;
 }
 
 absl::StatusOr<Plan> MakePlan(const CompileRequest& request) {
@@ -149,16 +167,16 @@ absl::StatusOr<Plan> MakePlan(const CompileRequest& request) {
   HACKC_ASSIGN_OR_RETURN(ir::GraphModule graph, BuildGraph(request));
   plan.graph_text = ir::Print(graph);
   clock.Lap("front_end");
+  std::vector<EntryGraph> graphs = EntryGraphs(std::move(graph));
   std::vector<passes::LoweredModule> lowered;
+  lowered.reserve(graphs.size());
   std::vector<program::EntryModule> entries;
-  for (ir::GraphModule& module : EntryGraphs(std::move(graph))) {
-    HACKC_ASSIGN_OR_RETURN(lowered.emplace_back(), passes::LowerModule(std::move(module)));
+  for (EntryGraph& entry : graphs) {
+    HACKC_ASSIGN_OR_RETURN(lowered.emplace_back(), passes::LowerModule(std::move(entry.graph)));
     for (const auto& [pass, milliseconds] : lowered.back().times) {
-      plan.times.push_back({lowered.size() == 1 ? pass : kDecode + ("." + pass), milliseconds});
+      plan.times.push_back({entries.empty() ? pass : entry.name + "." + pass, milliseconds});
     }
-  }
-  for (const passes::LoweredModule& module : lowered) {
-    entries.push_back({entries.empty() ? kPrefill : kDecode, &module.loops});
+    entries.push_back({entry.name, &lowered.back().loops});
   }
   plan.tensor_text = passes::Print(lowered[0].tensor);
   clock.Lap("module_passes");

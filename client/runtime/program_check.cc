@@ -203,12 +203,27 @@ class StepChecker {
   uint64_t launches_ = 0;
 };
 
+// Entry points of one name must differ in the values that they take.
+bool Overlap(const v1::EntryPoint& a, const v1::EntryPoint& b) {
+  for (const v1::Symbol& mine : a.symbols()) {
+    for (const v1::Symbol& other : b.symbols()) {
+      if (mine.name() == other.name() && (mine.max() < other.min() || other.max() < mine.min())) {
+        return false;
+      }
+    }
+  }
+  return a.name() == b.name();
+}
+
 absl::Status CheckEntryPoints(const v1::Program& program, const std::set<std::string>& symbols) {
-  std::set<std::string> names;
   for (int i = 0; i < program.entry_points_size(); ++i) {
     const v1::EntryPoint& entry = program.entry_points(i);
     std::string path = absl::StrCat("entry_points[", i, "]");
-    if (!names.insert(entry.name()).second) return Malformed(path, "name is not unique");
+    for (int j = 0; j < i; ++j) {
+      if (Overlap(entry, program.entry_points(j))) {
+        return Malformed(path, "name is not unique in its ranges of the symbols");
+      }
+    }
     auto check = [&](const auto& ids, const char* field, v1::Buffer::Kind kind) -> absl::Status {
       for (uint32_t id : ids) {
         if (id >= static_cast<uint32_t>(program.buffers_size()) ||

@@ -2,6 +2,7 @@
 #include "client/runtime/runtime.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -71,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Load(const CudaDriver& driver,
   HACKC_ASSIGN_OR_RETURN(ResidentTensors tensors,
                          ResidentTensors::Create(driver, &runtime->files_.program));
   for (const v1::EntryPoint& entry : runtime->program().entry_points()) {
-    runtime->caller_tensors_[entry.name()] = runtime->CallerTensors(entry);
+    runtime->caller_tensors_[&entry] = runtime->CallerTensors(entry);
   }
   runtime->caller_slots_ = CallerSlots(runtime->program()).back();
   runtime->tensors_ = std::make_unique<ResidentTensors>(std::move(tensors));
@@ -143,12 +144,28 @@ std::vector<Runtime::CallerTensor> Runtime::CallerTensors(const v1::EntryPoint& 
   return tensors;
 }
 
-absl::StatusOr<const v1::EntryPoint*> Runtime::FindEntry(const std::string& name) const {
-  std::vector<std::string> known;
+absl::StatusOr<const v1::EntryPoint*> Runtime::FindEntry(const std::string& name,
+                                                         const SymbolValues& symbols) const {
+  absl::Status refused;
+  std::set<std::string> known;
+  std::vector<std::string> ranges;
   for (const v1::EntryPoint& entry : program().entry_points()) {
-    if (entry.name() == name) return &entry;
-    known.push_back(entry.name());
+    known.insert(entry.name());
+    if (entry.name() != name) continue;
+    refused = CheckSymbols(entry, symbols);
+    if (refused.ok()) return &entry;
+    std::vector<std::string> own;
+    for (const v1::Symbol& symbol : entry.symbols()) {
+      own.push_back(absl::StrCat(symbol.name(), " ", symbol.min(), "..", symbol.max()));
+    }
+    ranges.push_back(absl::StrJoin(own, ", "));
   }
+  if (ranges.size() > 1) {
+    return absl::Status(refused.code(),
+                        absl::StrCat(refused.message(), "; ", name, " is compiled for ",
+                                     absl::StrJoin(ranges, "; for ")));
+  }
+  if (!refused.ok()) return refused;
   return absl::NotFoundError(absl::StrCat(
       "entry point '", name, "' does not exist; the program has ", absl::StrJoin(known, ", ")));
 }
@@ -176,8 +193,7 @@ absl::Status Runtime::CheckSymbols(const v1::EntryPoint& entry, const SymbolValu
 
 absl::StatusOr<int64_t> Runtime::WorkspaceBytes(const std::string& entry,
                                                 const SymbolValues& symbols) const {
-  HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* found, FindEntry(entry));
-  HACKC_RETURN_IF_ERROR(CheckSymbols(*found, symbols));
+  HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* found, FindEntry(entry, symbols));
   HACKC_ASSIGN_OR_RETURN(int64_t bytes, Evaluate(found->workspace_bytes(), symbols));
   if (bytes < 0) return absl::OutOfRangeError("workspace: negative size");
   return bytes;
@@ -185,10 +201,9 @@ absl::StatusOr<int64_t> Runtime::WorkspaceBytes(const std::string& entry,
 
 absl::StatusOr<std::vector<TensorInfo>> Runtime::Tensors(const std::string& entry,
                                                          const SymbolValues& symbols) const {
-  HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* found, FindEntry(entry));
-  HACKC_RETURN_IF_ERROR(CheckSymbols(*found, symbols));
+  HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* found, FindEntry(entry, symbols));
   std::vector<TensorInfo> infos;
-  for (const CallerTensor& tensor : caller_tensors_.at(entry)) {
+  for (const CallerTensor& tensor : caller_tensors_.at(found)) {
     const v1::Buffer& buffer = program().buffers(tensor.buffer);
     TensorInfo info{tensor.name, buffer.kind(), buffer.dtype(), {}, 0};
     HACKC_ASSIGN_OR_RETURN(info.shape, EvaluateShape(buffer, symbols));
@@ -202,7 +217,7 @@ absl::StatusOr<CallerAddresses> Runtime::Addresses(const v1::EntryPoint& entry,
                                                    const Call& call) const {
   CallerAddresses addresses;
   addresses.tensors.assign(caller_slots_, 0);
-  const std::vector<CallerTensor>& wanted = caller_tensors_.at(entry.name());
+  const std::vector<CallerTensor>& wanted = caller_tensors_.at(&entry);
   for (const CallerTensor& tensor : wanted) {
     auto found = call.tensors.find(tensor.name);
     if (found == call.tensors.end()) {
@@ -238,7 +253,7 @@ absl::StatusOr<CallerAddresses> Runtime::Addresses(const v1::EntryPoint& entry,
 absl::StatusOr<LaunchList*> Runtime::Launches(const v1::EntryPoint& entry,
                                               const SymbolValues& symbols) {
   auto found = std::find_if(ready_.begin(), ready_.end(), [&](const Ready& ready) {
-    return ready.entry == entry.name() && ready.symbols == symbols;
+    return ready.entry == &entry && ready.symbols == symbols;
   });
   if (found != ready_.end()) {
     ready_.splice(ready_.begin(), ready_, found);
@@ -246,7 +261,7 @@ absl::StatusOr<LaunchList*> Runtime::Launches(const v1::EntryPoint& entry,
   }
   HACKC_ASSIGN_OR_RETURN(int64_t workspace, WorkspaceBytes(entry.name(), symbols));
   for (auto ready = ready_.begin(); ready != ready_.end(); ++ready) {
-    if (ready->entry != entry.name()) continue;
+    if (ready->entry != &entry) continue;
     HACKC_ASSIGN_OR_RETURN(bool taken, ready->launches.TakeSymbols(symbols, workspace));
     if (!taken) continue;
     ready->symbols = symbols;
@@ -256,15 +271,14 @@ absl::StatusOr<LaunchList*> Runtime::Launches(const v1::EntryPoint& entry,
   HACKC_ASSIGN_OR_RETURN(LaunchList launches,
                          LaunchList::Build(driver_, program(), functions_, *tensors_, entry.steps(),
                                            symbols, workspace));
-  ready_.push_front({entry.name(), symbols, std::move(launches)});
+  ready_.push_front({&entry, symbols, std::move(launches)});
   if (ready_.size() > kReadyLists) ready_.pop_back();
   return &ready_.front().launches;
 }
 
 absl::Status Runtime::Run(const Call& call, CUstream stream) {
-  HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* entry, FindEntry(call.entry));
+  HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* entry, FindEntry(call.entry, call.symbols));
   if (!prepared_) return absl::FailedPreconditionError("run: call prepare first");
-  HACKC_RETURN_IF_ERROR(CheckSymbols(*entry, call.symbols));
   HACKC_ASSIGN_OR_RETURN(CallerAddresses addresses, Addresses(*entry, call));
   HACKC_ASSIGN_OR_RETURN(LaunchList * launches, Launches(*entry, call.symbols));
   ScopedContext scope(driver_, context_);
@@ -274,9 +288,8 @@ absl::Status Runtime::Run(const Call& call, CUstream stream) {
 
 absl::StatusOr<std::unique_ptr<RuntimeGraph>> Runtime::Capture(
     const Call& call, const std::set<std::string>& kernels) {
-  HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* entry, FindEntry(call.entry));
+  HACKC_ASSIGN_OR_RETURN(const v1::EntryPoint* entry, FindEntry(call.entry, call.symbols));
   if (!prepared_) return absl::FailedPreconditionError("capture: call prepare first");
-  HACKC_RETURN_IF_ERROR(CheckSymbols(*entry, call.symbols));
   HACKC_ASSIGN_OR_RETURN(CallerAddresses addresses, Addresses(*entry, call));
   HACKC_ASSIGN_OR_RETURN(int64_t workspace, WorkspaceBytes(entry->name(), call.symbols));
   HACKC_ASSIGN_OR_RETURN(LaunchList launches,

@@ -132,7 +132,9 @@ class Runtime {
     int slot;
   };
   std::vector<CallerTensor> CallerTensors(const v1::EntryPoint& entry) const;
-  absl::StatusOr<const v1::EntryPoint*> FindEntry(const std::string& name) const;
+  // Of several with one name, that whose ranges hold the values.
+  absl::StatusOr<const v1::EntryPoint*> FindEntry(const std::string& name,
+                                                  const SymbolValues& symbols) const;
   absl::Status CheckSymbols(const v1::EntryPoint& entry, const SymbolValues& symbols) const;
   absl::StatusOr<CallerAddresses> Addresses(const v1::EntryPoint& entry, const Call& call) const;
   absl::StatusOr<LaunchList*> Launches(const v1::EntryPoint& entry, const SymbolValues& symbols);
@@ -144,11 +146,11 @@ class Runtime {
   std::vector<CUmodule> modules_;
   std::vector<CUfunction> functions_;  // by kernel
   std::unique_ptr<ResidentTensors> tensors_;
-  std::map<std::string, std::vector<CallerTensor>> caller_tensors_;  // by entry point
+  std::map<const v1::EntryPoint*, std::vector<CallerTensor>> caller_tensors_;
   int caller_slots_ = 0;
   bool prepared_ = false;
   struct Ready {
-    std::string entry;
+    const v1::EntryPoint* entry;
     SymbolValues symbols;
     LaunchList launches;
   };

@@ -117,7 +117,7 @@ class Chooser {
     std::string m = Longest(c.m_axes), n = Longest(c.n_axes);
     int64_t rows = m.empty() ? 1 : facts_.Find(m)->max_extent;
     int64_t columns = facts_.Find(n)->max_extent;
-    if (rows <= 8) {
+    if (rows <= kFewRows) {
       Narrow(c, m, n, rows);
       return;
     }

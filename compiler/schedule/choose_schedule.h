@@ -17,6 +17,9 @@
 
 namespace hackc::schedule {
 
+// A contraction of at most this many rows is narrow: bound by reading its other operand once.
+inline constexpr int64_t kFewRows = 8;
+
 ir::Schedule ChooseSchedule(const ir::LoopFn& loop, const Target& target);
 
 }  // namespace hackc::schedule

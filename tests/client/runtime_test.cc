@@ -248,6 +248,28 @@ TEST_F(RuntimeTest, CapturesOneKernelAndTellsItsTensors) {
               Fails(StatusCode::kNotFound, "prefill launches no kernel nothing"));
 }
 
+TEST_F(RuntimeTest, TakesTheEntryPointWhoseRangesHoldTheValues) {
+  v1::EntryPoint* few = program_.mutable_entry_points(0);
+  v1::Symbol* seq = few->add_symbols();
+  seq->set_name("seq"), seq->set_min(1), seq->set_max(8);
+  v1::EntryPoint many = *few;
+  many.mutable_symbols(0)->set_min(10);
+  many.mutable_symbols(0)->set_max(64);
+  many.mutable_steps()->DeleteSubrange(1, 1);  // tells them apart: no layers
+  *program_.add_entry_points() = many;
+  ASSERT_THAT(Ready(), Ok());
+  for (auto [value, launches] : {std::pair{8, 2 + kTinyLayers}, {64, 2}, {1, 2 + kTinyLayers}}) {
+    Call call = CallAt(value);
+    gpu_->launches.clear();
+    ASSERT_THAT(runtime_->Run(call, nullptr), Ok());
+    EXPECT_GE(gpu_->launches.size(), static_cast<size_t>(launches)) << value;
+    EXPECT_EQ(gpu_->launches.size() > 4, value <= 8) << value;
+  }
+  EXPECT_THAT(
+      runtime_->WorkspaceBytes("prefill", {{"seq", 9}}),
+      Fails(StatusCode::kInvalidArgument, "prefill is compiled for seq 1..8; for seq 10..64"));
+}
+
 TEST_F(RuntimeTest, ReportsTensors) {
   ASSERT_THAT(Load(), Ok());
   auto infos = runtime_->Tensors("prefill", {{"seq", 5}});

@@ -193,6 +193,27 @@ TEST(Compile, ACacheGivesPrefillAndDecodeOverTheSameTensors) {
   }
 }
 
+TEST(Compile, OneSequenceAFewAndManyHaveADecodeOfTheirOwn) {
+  auto batches = [](ShapeRange batch) {
+    CompileRequest request = Request("tinyllama-1.1b");
+    request.batch = batch;
+    request.past = {0, 1000};
+    auto plan = PlanProgram(request);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    std::vector<std::pair<int64_t, int64_t>> ranges;
+    for (const program::EntryPoint& entry : plan->program.entry_points) {
+      if (entry.name == "decode") ranges.push_back({entry.symbols[0].min, entry.symbols[0].max});
+    }
+    EXPECT_EQ(plan->program.symbols[0], (program::Symbol{"batch", batch.min, batch.max}));
+    return ranges;
+  };
+  using Ranges = std::vector<std::pair<int64_t, int64_t>>;
+  EXPECT_EQ(batches({1, 64}), (Ranges{{1, 1}, {2, 8}, {9, 64}}));
+  EXPECT_EQ(batches({1, 4}), (Ranges{{1, 1}, {2, 4}}));
+  EXPECT_EQ(batches({3, 8}), (Ranges{{3, 8}}));
+  EXPECT_EQ(batches({12, 12}), (Ranges{{12, 12}}));
+}
+
 TEST(Compile, TheSameRequestGivesTheSamePlan) {
   auto first = PlanProgram(Request("qwen2.5-0.5b")), second = PlanProgram(Request("qwen2.5-0.5b"));
   ASSERT_TRUE(first.ok() && second.ok());
