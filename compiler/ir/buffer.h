@@ -11,11 +11,19 @@
 
 namespace hackc::ir {
 
+// The line of the text that something was parsed from, for messages; 0 where there was none. It does
+// not count when things are compared.
+struct SourceLine {
+  int number = 0;
+  bool operator==(const SourceLine&) const { return true; }
+};
+
 // A runtime integer with inclusive bounds. min == max is allowed and makes it static in all but name.
 struct SymbolDecl {
   std::string name;
   int64_t min = 1;
   int64_t max = 1;
+  SourceLine line = {};
   bool operator==(const SymbolDecl&) const = default;
 };
 
@@ -27,6 +35,7 @@ struct BufferDecl {
   DType dtype = DType::kF32;
   std::vector<Expr> shape;  // over symbols
   Access access = Access::kRead;
+  SourceLine line = {};
 };
 
 }  // namespace hackc::ir

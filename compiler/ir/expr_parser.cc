@@ -238,8 +238,14 @@ absl::StatusOr<Expr> ParseExpr(std::string_view text, const ExprScope& scope) {
   return e;
 }
 
+bool CanBeSymbol(const std::string& name) {
+  const auto e = ParseExpr(name, {});
+  const Symbol* symbol = e.ok() ? As<Symbol>(*e) : nullptr;
+  return symbol && symbol->name == name;
+}
+
 absl::StatusOr<SymbolDecl> ParseSymbol(TextLexer& lexer) {
-  SymbolDecl symbol;
+  SymbolDecl symbol{.line = {lexer.Peek().line}};
   HACKC_ASSIGN_OR_RETURN(symbol.name, lexer.Identifier("the symbol's name"));
   HACKC_RETURN_IF_ERROR(lexer.Expect("in"));
   HACKC_ASSIGN_OR_RETURN(symbol.min, lexer.Integer("the smallest value"));

@@ -112,6 +112,7 @@ struct GraphOp {
   std::string out;
   ValueType type;
   GraphOpVariant op;
+  SourceLine line = {};
 };
 
 using GraphSegment = Segment<GraphOp>;

@@ -12,6 +12,7 @@ namespace hackc::ir {
 namespace {
 
 using Shape = std::vector<Expr>;
+using GraphRule = RuleIn<kGraphRules>;
 
 class OpVerifier {
  public:
@@ -201,8 +202,8 @@ class OpVerifier {
 
  private:
   template <typename... Parts>
-  void Error(std::string_view rule, const Parts&... parts) {
-    module_.Error(rule, parts...);
+  void Error(GraphRule rule, const Parts&... parts) {
+    module_.Report(*rule, Cat(parts...));
   }
   const ValueType& Type(const std::string& name) const { return *module_.Find(name); }
 
@@ -228,26 +229,25 @@ class OpVerifier {
   void SameDType(const std::string& name) {
     if (Type(name).dtype != out_.dtype) Error("view", "%", name, " has another dtype");
   }
-  bool Rank(std::string_view rule, const std::string& name, size_t rank) {
+  bool Rank(GraphRule rule, const std::string& name, size_t rank) {
     if (Type(name).shape.size() == rank) return true;
     Error(rule, "%", name, " has ", Type(name).shape.size(), " dims; expected ", rank);
     return false;
   }
-  bool AtLeastOneDim(std::string_view rule, const std::string& name) {
+  bool AtLeastOneDim(GraphRule rule, const std::string& name) {
     if (!Type(name).shape.empty()) return true;
     Error(rule, "%", name, " has no dims");
     return false;
   }
-  void Extent(std::string_view rule, const std::string& name, const Expr& got,
-              const Expr& expected) {
+  void Extent(GraphRule rule, const std::string& name, const Expr& got, const Expr& expected) {
     if (SameExtent(got, expected)) return;
     Error(rule, "%", name, " has extent ", Print(got), "; expected ", Print(expected));
   }
-  void Vector(std::string_view rule, const std::string& name, const Expr& length) {
+  void Vector(GraphRule rule, const std::string& name, const Expr& length) {
     Float(name);
     if (Rank(rule, name, 1)) Extent(rule, name, Type(name).shape[0], length);
   }
-  void Result(std::string_view rule, const Shape& shape) {
+  void Result(GraphRule rule, const Shape& shape) {
     if (SameShape(out_.shape, shape)) return;
     Error(rule, "the result is ", PrintType(out_), "; expected ", PrintType({out_.dtype, shape}));
   }

@@ -27,10 +27,15 @@
 #include <vector>
 
 #include "compiler/ir/graph.h"
+#include "compiler/ir/rule.h"
 
 namespace hackc::ir {
 
-// All errors, "PATH: MESSAGE [RULE]"; empty when the module is good.
+inline constexpr auto kGraphRules =
+    Rules('G', {"operand", "float", "attribute", "embedding", "linear", "norm", "rotary_table",
+                "rope", "heads", "attention", "cache", "pointwise", "concat", "view"});
+
+// All errors, as ErrorText of rule.h writes them; empty when the module is good.
 std::vector<std::string> VerifyGraph(const GraphModule& module);
 
 }  // namespace hackc::ir

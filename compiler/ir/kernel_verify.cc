@@ -11,6 +11,9 @@
 namespace hackc::ir {
 namespace {
 
+// Elements of one register array. A thread has 255 registers; far beyond them an array is memory.
+constexpr int64_t kMaxRegisters = 1024;
+
 // How a value differs between the threads of a block.
 enum class Varies : uint8_t { kNever, kByWarp, kByThread };
 
@@ -77,9 +80,14 @@ class KernelVerifier : public StmtVerifier {
   void CheckExpr(const Expr& e) override { CheckShuffles(e, Control()); }
 
  private:
+  template <typename... Parts>
+  void Error(RuleIn<kKernelRules> rule, const Parts&... parts) {
+    Report(*rule, Cat(parts...));
+  }
+
   static bool FitsLayout(const Alloc& n) {
     double elements = 1;
-    for (int64_t extent : n.extents) elements *= extent > 0 ? static_cast<double>(extent) : 0x1p60;
+    for (int64_t extent : n.extents) elements *= static_cast<double>(std::max<int64_t>(extent, 1));
     return elements < 0x1p30 && n.padding >= 0 && n.padding <= 1024 && IsPowerOfTwo(n.alignment) &&
            n.alignment <= 1024 && n.alignment >= SizeOf(n.dtype);
   }
@@ -170,7 +178,7 @@ class KernelVerifier : public StmtVerifier {
   }
 
   // The address of the access is a multiple of `bytes`, whatever the values of its variables.
-  void CheckAligned(std::string_view rule, const std::string& name,
+  void CheckAligned(RuleIn<kKernelRules> rule, const std::string& name,
                     const std::vector<Expr>& indices, int64_t bytes) {
     const NameInfo* info = Find(name);
     if (!info || indices.size() != info->extents.size()) return;
@@ -194,28 +202,29 @@ class KernelVerifier : public StmtVerifier {
 
   void CheckNode(const For& n) {
     control_.push_back(Dependence(n.extent));
-    if (!n.digits.empty()) Error("kind", "a loop of Kernel IR has no digits");
+    if (!n.digits.empty()) Error("form", "a loop of Kernel IR has no digits");
     if (n.kind != LoopKind::kUnroll) return;
     const int64_t extent = AsInt(n.extent).value_or(0);
     if (extent < 1 || extent > 1024)
-      Error("kind", "unrolled extent `", Print(n.extent), "`, expected 1 to 1024");
+      Error("form", "unrolled extent `", Print(n.extent), "`, expected 1 to 1024");
     unrolled_.insert(n.axis);
   }
   void CheckNode(const If& n) { control_.push_back(Dependence(n.condition)); }
   void CheckNode(const Store& n) {
-    if (n.engine != CopyEngine::kRegisters) Error("kind", "a store goes through registers");
+    if (n.engine != CopyEngine::kRegisters) Error("form", "a store goes through registers");
     CheckRegisterIndex(n.buffer, n.indices);
     CheckShuffles(n.value, std::max(Control(), Dependence(n.guard)));
   }
   void CheckNode(const Alloc& n) {
-    if (!n.layout.empty()) Error("shared", "an array of Kernel IR has no layout");
     if (n.space == MemorySpace::kLocal) {
-      if (n.extents.size() != 1 || n.padding != 0) {
-        Error("registers", "a register array has one dimension and no padding, got ",
-              n.extents.size(), " and ", n.padding);
+      if (n.extents.size() != 1 || n.padding != 0 || !n.layout.empty()) {
+        Error("registers", "a register array has one dimension, no padding and no layout");
+      } else if (n.extents[0] > kMaxRegisters) {
+        Error("registers", n.extents[0], " registers, more than ", kMaxRegisters);
       }
-    } else if (!FitsLayout(n)) {
-      Error("shared", "no room for padding ", n.padding, ", alignment ", n.alignment);
+    } else if (!FitsLayout(n) || !n.layout.empty()) {
+      Error("shared", "no place for the array: padding ", n.padding, ", alignment ", n.alignment,
+            ", layout of ", n.layout.size(), " dimensions");
     }
   }
   void CheckNode(const Barrier&) {

@@ -5,12 +5,13 @@
 //   K1 launch     threads are a multiple of 32 within the limit; grid has three i32 extents over
 //                 symbols, positive, y and z at most 65535; cluster is within the limit;
 //                 min_blocks_per_sm is 1 to 32
-//   K2 kind       no acc, accumulate or combine; loops are serial or unrolled, the latter of
-//                 constant extent up to 1024; stores go through registers
-//   K3 registers  a register array has one dimension, and neither layout nor padding; its indices
-//                 are constant once loops are unrolled
-//   K4 shared     shared arrays have no layout, padding >= 0, an alignment that is a power of two
-//                 up to 1024 and holds an element; all together fit the limit
+//   K2 form       loops have no digits, an unrolled one has a constant extent from 1 to 1024; stores
+//                 go through registers
+//   K3 registers  a register array has one dimension, at most 1024 elements, and neither layout nor
+//                 padding; its indices are constant once loops are unrolled
+//   K4 shared     shared arrays have no layout, padding from 0 to 1024, an alignment that is a power
+//                 of two up to 1024 and holds an element, less than 2^30 elements; all together fit
+//                 the limit
 //   K5 uniform    a barrier is reached by all threads of the block: the conditions and extents
 //                 round it are the same for all
 //   K6 warp       load_matrix, mma and shuffles are reached by whole warps
@@ -23,6 +24,7 @@
 //                 memory into registers of the same dtype, at an even index
 //   K10 mma       shape and dtype go together; fragments are register arrays of the operands'
 //                 dtype, the accumulator f32
+//   The kinds (S6) are all but acc, accumulate and combine; loops are serial or unrolled.
 //   Not checked: races (the interpreter finds them); register pressure (the toolchain reports it).
 //
 // Thread safety: a pure function.
@@ -32,6 +34,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/ir/rule.h"
 #include "compiler/ir/stmt.h"
 
 namespace hackc::ir {
@@ -43,7 +46,10 @@ struct KernelLimits {
   int max_cluster = 8;
 };
 
-// All errors, "PATH: MESSAGE [RULE]"; empty when the kernel is good.
+inline constexpr auto kKernelRules = Rules('K', {"launch", "form", "registers", "shared", "uniform",
+                                                 "warp", "vector", "async", "matrix", "mma"});
+
+// All errors, as ErrorText of rule.h writes them; empty when the kernel is good.
 std::vector<std::string> VerifyKernel(const KernelFn& kernel, const KernelLimits& limits = {});
 
 }  // namespace hackc::ir

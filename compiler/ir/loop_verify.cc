@@ -18,13 +18,19 @@ class LoopVerifier : public StmtVerifier {
   bool AllowsThreads() override { return false; }
   void Check(const Stmt& s) override {
     if (const For* loop = As<For>(s); loop && !loop->digits.empty())
-      Error("kind", "a sequential loop has no digits");
+      Error("digits", "a sequential loop has no digits");
     if (const Accumulator* acc = As<Accumulator>(s); acc && !acc->layout.empty()) {
-      Error("extent", "a state has no layout at Loop level");
+      Error("layout", "a state has no layout at Loop level");
     }
     if (const Store* store = As<Store>(s); store && store->engine != CopyEngine::kRegisters) {
       Error("engine", "a copy engine is chosen at Tile level");
     }
+  }
+
+ private:
+  template <typename... Parts>
+  void Error(RuleIn<kLoopRules> rule, const Parts&... parts) {
+    Report(*rule, Cat(parts...));
   }
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Verifies Loop IR: the rules of stmt_verify.h (S1 to S13) and
 //
-//   L1 kind      holds for, let, acc, accumulate and store; loops are sequential, with no digits;
-//                nothing of threads
+//   L1 digits    loops have no digits
 //   L2 engine    values are stored through registers
-//   L3 extent    states have no layout; a scalar state is read as %name
+//   L3 layout    states have no layout
+//   The kinds (S6) are for, let, acc, accumulate and store; loops are sequential; nothing of threads.
 //
 // Thread safety: a pure function.
 #pragma once
@@ -12,11 +12,14 @@
 #include <string>
 #include <vector>
 
+#include "compiler/ir/rule.h"
 #include "compiler/ir/stmt.h"
 
 namespace hackc::ir {
 
-// All errors, "PATH: MESSAGE [RULE]"; empty when the function is good.
+inline constexpr auto kLoopRules = Rules('L', {"digits", "engine", "layout"});
+
+// All errors, as ErrorText of rule.h writes them; empty when the function is good.
 std::vector<std::string> VerifyLoop(const LoopFn& fn);
 
 }  // namespace hackc::ir

@@ -104,10 +104,11 @@ absl::StatusOr<std::vector<Carry>> ParseCarries(TextLexer& lexer) {
 
 absl::Status ParseSources(TextLexer& lexer, ModuleScope& scope, std::vector<SourceDecl>& sources) {
   while (true) {
+    const SourceLine line{lexer.Peek().line};
     size_t kind = 0;
     while (kind < kSourceWords.size() && !lexer.Accept(kSourceWords[kind])) ++kind;
     if (kind == kSourceWords.size()) return absl::OkStatus();
-    SourceDecl source;
+    SourceDecl source{.line = line};
     source.kind = static_cast<SourceDecl::Kind>(kind);
     HACKC_ASSIGN_OR_RETURN(source.name, lexer.PercentName("the source's name"));
     HACKC_RETURN_IF_ERROR(lexer.Expect(":"));

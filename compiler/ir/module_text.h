@@ -102,6 +102,7 @@ absl::StatusOr<Module<Op>> ParseModule(std::string_view text, std::string_view l
       ParsePreamble(lexer, level, outside, module.name, module.symbols, module.sources));
   while (lexer.Accept("segment")) {
     Segment<Op> segment;
+    segment.line = {lexer.Peek().line};
     ModuleScope scope = outside;
     HACKC_ASSIGN_OR_RETURN(segment.name, lexer.Identifier("the segment's name"));
     HACKC_RETURN_IF_ERROR(lexer.Expect(":"));
@@ -124,10 +125,13 @@ absl::StatusOr<Module<Op>> ParseModule(std::string_view text, std::string_view l
       if (lexer.Peek().kind != TokenKind::kPercentName) {
         return lexer.Expected("an operation or `yield`");
       }
+      const SourceLine line{lexer.Peek().line};
       HACKC_ASSIGN_OR_RETURN(Op op, parse_op(lexer, scope));
+      op.line = line;
       scope.values.insert_or_assign(op.out, op.type);
       segment.ops.push_back(std::move(op));
     }
+    segment.yield_line = {lexer.Peek().line};
     HACKC_ASSIGN_OR_RETURN(segment.yields, ParseNames(lexer));
     HACKC_RETURN_IF_ERROR(lexer.Expect("}"));
     HACKC_RETURN_IF_ERROR(lexer.Expect("->"));
@@ -140,6 +144,7 @@ absl::StatusOr<Module<Op>> ParseModule(std::string_view text, std::string_view l
     }
     module.segments.push_back(std::move(segment));
   }
+  module.line = {lexer.Peek().line};
   HACKC_RETURN_IF_ERROR(lexer.Expect("output"));
   HACKC_ASSIGN_OR_RETURN(module.outputs, ParseNames(lexer));
   HACKC_RETURN_IF_ERROR(lexer.ExpectEnd());

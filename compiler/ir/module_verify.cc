@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "compiler/ir/expr_parser.h"
 #include "compiler/ir/linear.h"
 #include "compiler/ir/text_lexer.h"
 
@@ -25,7 +26,8 @@ void ModuleVerifier::Symbols(const std::vector<SymbolDecl>& declared) {
   ranges = RangeMap(declared);
   for (const SymbolDecl& symbol : declared) {
     path = "symbol " + symbol.name;
-    if (!IsName(symbol.name)) Error("name", "not a name");
+    line = symbol.line;
+    if (!CanBeSymbol(symbol.name)) Error("name", "expressions do not read it as a symbol");
     if (!symbols.insert(symbol.name).second) Error("symbol", "declared twice");
     if (symbol.min < 0 || symbol.min > symbol.max || symbol.max > kMaxSymbol) {
       Error("symbol", "expected 0 <= min <= max <= ", kMaxSymbol, ", got ", symbol.min, "..",

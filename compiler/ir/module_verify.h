@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What every Module<Op> must keep, checked once for Graph and Tensor IR; a level adds its operations' rules.
 //
-//   M1 name          names of values, segments and symbols are made of letters, digits, `_` and `.`
+//   M1 name          names of values and segments are made of letters, digits, `_` and `.`; symbols are what
+//                    expressions read as such, not `true` or `thread.x`
 //   M2 symbol        symbols are unique, 0 <= min <= max < 2^31
 //   M3 unique        a value's name is defined once in the whole module, segments included
 //   M4 defined       a value is used after its definition, where it is seen
@@ -16,7 +17,7 @@
 //   M11 input        inputs are declared outside segments
 //   M12 output       outputs are sources or results seen at the end, each at most once; there is one at least
 //
-// Thread safety: pure functions.
+// Operations' rules are the level's own. Thread safety: pure functions.
 #pragma once
 
 #include <map>
@@ -26,15 +27,20 @@
 #include <vector>
 
 #include "compiler/ir/ranges.h"
+#include "compiler/ir/rule.h"
 #include "compiler/ir/text_lexer.h"
 #include "compiler/ir/value.h"
 #include "compiler/support/cat.h"
 
 namespace hackc::ir {
 
+inline constexpr auto kModuleRules =
+    Rules('M', {"name", "symbol", "unique", "defined", "shape", "weight", "constant", "repeat",
+                "carry", "result", "input", "output"});
+
 // What a whole verification shares.
 struct ModuleReport {
-  std::vector<std::string> errors;  // "PATH: MESSAGE [RULE]"
+  std::vector<std::string> errors;  // ErrorText
   std::set<std::string> names;      // all that were ever defined
 };
 
@@ -42,14 +48,18 @@ struct ModuleReport {
 struct ModuleVerifier {
   ModuleReport* report;
   std::string path;  // "segment layers / %q"
-  RangeMap ranges;   // of the symbols
+  SourceLine line = {};
+  RangeMap ranges;  // of the symbols
   std::set<std::string, std::less<>> symbols;
   std::map<std::string, ValueType> values;
   std::map<std::string, const SourceDecl*> sources;  // of the values, those that no operation makes
 
+  void Report(const Rule& rule, std::string_view message) {
+    report->errors.push_back(ErrorText(line, path, rule, message));
+  }
   template <typename... Parts>
-  void Error(std::string_view rule, const Parts&... parts) {
-    report->errors.push_back(Cat(path, ": ", Cat(parts...), " [", rule, "]"));
+  void Error(RuleIn<kModuleRules> rule, const Parts&... parts) {
+    Report(*rule, Cat(parts...));
   }
   const ValueType* Find(const std::string& name) const {
     const auto found = values.find(name);
@@ -79,6 +89,7 @@ std::vector<std::string> VerifyModule(const Module<Op>& module, OperandsOf&& ope
   outside.Symbols(module.symbols);
   for (const SourceDecl& source : module.sources) {
     outside.path = "%" + source.name;
+    outside.line = source.line;
     outside.Source(source, 0);
   }
   std::set<std::string> segment_names;
@@ -86,6 +97,7 @@ std::vector<std::string> VerifyModule(const Module<Op>& module, OperandsOf&& ope
     const std::string path = "segment " + segment.name;
     ModuleVerifier inside = outside;
     inside.path = path;
+    inside.line = segment.line;
     if (!segment_names.insert(segment.name).second) inside.Error("unique", "defined twice");
     if (!IsName(segment.name)) inside.Error("name", "not a name");
     if (segment.count < 1 || segment.first_layer < 0 || segment.layer_step < 1) {
@@ -104,10 +116,12 @@ std::vector<std::string> VerifyModule(const Module<Op>& module, OperandsOf&& ope
     }
     for (const SourceDecl& source : segment.sources) {
       inside.path = Cat(path, " / %", source.name);
+      inside.line = source.line;
       inside.Source(source, segment.layer_step);
     }
     for (const Op& op : segment.ops) {
       inside.path = Cat(path, " / %", op.out);
+      inside.line = op.line;
       bool known = true;
       for (const std::string& name : operands(op)) {
         if (inside.Find(name) != nullptr) continue;
@@ -120,6 +134,7 @@ std::vector<std::string> VerifyModule(const Module<Op>& module, OperandsOf&& ope
       inside.Define(op.out, op.type);
     }
     inside.path = path;
+    inside.line = outside.line = segment.yield_line;
     if (segment.results.size() != segment.yields.size()) {
       inside.Error("result", "yields ", segment.yields.size(), " values into ",
                    segment.results.size(), " results");
@@ -144,6 +159,7 @@ std::vector<std::string> VerifyModule(const Module<Op>& module, OperandsOf&& ope
     }
   }
   outside.path = "output";
+  outside.line = module.line;
   if (module.outputs.empty()) outside.Error("output", "the module has none");
   std::set<std::string> outputs;
   for (const std::string& name : module.outputs) {

@@ -204,6 +204,7 @@ using StmtVariant =
 
 struct StmtNode {
   StmtVariant node;
+  SourceLine line = {};
 };
 
 template <typename T>
@@ -223,6 +224,7 @@ struct Function {
   std::vector<SymbolDecl> symbols;
   std::vector<BufferDecl> buffers;
   Block body;
+  SourceLine line = {};  // of the schedule or launch
 };
 
 struct LoopFn {

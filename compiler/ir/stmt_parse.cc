@@ -59,6 +59,7 @@ class FunctionParser {
       buffers_.Add(buffer.name, buffer.dtype);
       fn.buffers.push_back(std::move(buffer));
     }
+    fn.line = {lexer_.Peek().line};
     HACKC_RETURN_IF_ERROR(decision(lexer_, scope_));
     HACKC_ASSIGN_OR_RETURN(fn.body, ParseBody());
     HACKC_RETURN_IF_ERROR(lexer_.ExpectEnd());
@@ -67,7 +68,7 @@ class FunctionParser {
 
  private:
   absl::StatusOr<BufferDecl> ParseBuffer() {
-    BufferDecl buffer;
+    BufferDecl buffer{.line = {lexer_.Peek().line}};
     HACKC_ASSIGN_OR_RETURN(buffer.access, ParseEnum<Access>(lexer_));
     HACKC_ASSIGN_OR_RETURN(buffer.name, lexer_.AtName("a @buffer"));
     HACKC_RETURN_IF_ERROR(lexer_.Expect(":"));
@@ -84,8 +85,9 @@ class FunctionParser {
     size_t variables = variables_.Enter(), buffers = buffers_.Enter();
     Block block;
     while (!lexer_.Accept("}")) {
+      const SourceLine line{lexer_.Peek().line};
       HACKC_ASSIGN_OR_RETURN(Stmt s, ParseStmt());
-      block.push_back(std::move(s));
+      block.push_back(std::make_shared<const StmtNode>(StmtNode{s->node, line}));
     }
     variables_.Leave(variables);
     buffers_.Leave(buffers);

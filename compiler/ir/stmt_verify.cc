@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/stmt_verify.h"
 
+#include "compiler/ir/expr_parser.h"
 #include "compiler/ir/expr_query.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/stmt_fields.h"
@@ -27,11 +28,11 @@ bool OverSymbols(const Expr& e) {
 StmtVerifier::StmtVerifier(std::string_view level, const Function& fn)
     : fn_(fn), prover_(fn.symbols), level_(level) {}
 
-void StmtVerifier::Report(std::string_view rule, std::string_view message) {
+void StmtVerifier::Report(const Rule& rule, std::string_view message) {
   if (errors_.size() >= kMaxErrors) return;
   std::string path = Cat(level_, " ", fn_.name);
   for (const Stmt& s : nest_) path += " / " + PathName(*s);
-  errors_.push_back(Cat(path, ": ", message, " [", rule, "]"));
+  errors_.push_back(ErrorText(nest_.empty() ? line_ : nest_.back()->line, path, rule, message));
 }
 
 const NameInfo* StmtVerifier::Find(const std::string& name) const {
@@ -49,7 +50,8 @@ void StmtVerifier::DeclareName(const std::string& name, NameInfo info) {
 std::vector<std::string> StmtVerifier::Run() {
   if (!IsName(fn_.name)) Error("name", "\"", fn_.name, "\" is not a name");
   for (const SymbolDecl& symbol : fn_.symbols) {
-    if (!IsName(symbol.name)) Error("name", "\"", symbol.name, "\" is not a name");
+    line_ = symbol.line;
+    if (!CanBeSymbol(symbol.name)) Error("name", "\"", symbol.name, "\" cannot be a symbol");
     if (!symbols_.insert(symbol.name).second)
       Error("unique", "symbol ", symbol.name, " is defined twice");
     if (symbol.min < 0 || symbol.min > symbol.max || symbol.max > INT32_MAX) {
@@ -58,6 +60,7 @@ std::vector<std::string> StmtVerifier::Run() {
     }
   }
   for (const BufferDecl& buffer : fn_.buffers) {
+    line_ = buffer.line;
     if (buffer.shape.size() > kMaxRank)
       Error("shape", "@", buffer.name, " has more than ", kMaxRank, " dims");
     for (const Expr& extent : buffer.shape) {
@@ -69,6 +72,7 @@ std::vector<std::string> StmtVerifier::Run() {
     }
     DeclareName(buffer.name, {NameInfo::Kind::kGlobal, buffer.dtype, buffer.shape, buffer.access});
   }
+  line_ = fn_.line;
   Declare();
   VerifyBlock(fn_.body);
   return std::move(errors_);

@@ -2,8 +2,8 @@
 // What Loop, Tile and Kernel IR have in common, verified once; each level's verifier adds its own
 // rules.
 //
-//   S1 name      names of functions, symbols, buffers and values are made of letters, digits, `_`
-//                and `.`
+//   S1 name      names of functions, buffers and values are made of letters, digits, `_` and `.`;
+//                symbols are what expressions read as such, not `true` or `thread.x`
 //   S2 unique    each name is defined once in a function
 //   S3 defined   a name is used after its definition, in the body that holds it, as what it is
 //   S4 symbol    0 <= min <= max < 2^31
@@ -33,10 +33,15 @@
 #include <vector>
 
 #include "compiler/ir/bounds_proof.h"
+#include "compiler/ir/rule.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/support/cat.h"
 
 namespace hackc::ir {
+
+inline constexpr auto kStmtRules =
+    Rules('S', {"name", "unique", "defined", "symbol", "shape", "kind", "extent", "dtype", "rank",
+                "bounds", "access", "operands", "depth"});
 
 // What a name stands for.
 struct NameInfo {
@@ -82,9 +87,10 @@ class StmtVerifier {
   virtual void After(const Stmt&) {}      // when the body has been walked
 
   template <typename... Parts>
-  void Error(std::string_view rule, const Parts&... parts) {
-    Report(rule, Cat(parts...));
+  void Error(RuleIn<kStmtRules> rule, const Parts&... parts) {
+    Report(*rule, Cat(parts...));
   }
+  void Report(const Rule& rule, std::string_view message);
   const NameInfo* Find(const std::string& name) const;
   // Rank, index types and bounds of an access of `width` elements along the last dimension.
   void CheckAccess(const std::string& name, const std::vector<Expr>& indices, int64_t width);
@@ -99,7 +105,6 @@ class StmtVerifier {
   std::vector<Stmt> nest_;  // statements round the current one, itself included
 
  private:
-  void Report(std::string_view rule, std::string_view message);
   void DeclareName(const std::string& name, NameInfo info);
   void VerifyBlock(const Block& block);
   void VerifyStmt(const Stmt& s);
@@ -110,6 +115,7 @@ class StmtVerifier {
   void VerifyUpdate(const Accumulate& update);
 
   std::string level_;
+  SourceLine line_ = {};  // of the declaration that is checked
   std::vector<std::string> errors_;
   std::set<std::string> defined_;  // ever
   std::set<std::string> symbols_;

@@ -65,6 +65,7 @@ struct TensorOp {
   std::vector<TensorAxis> axes;  // one for each dimension of `out`
   TensorOpVariant op;
   std::string label;  // what it is for, names kernels: "qkv_linear", "attention", "input_norm"
+  SourceLine line = {};
 };
 
 using TensorSegment = Segment<TensorOp>;

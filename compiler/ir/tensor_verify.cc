@@ -90,8 +90,8 @@ class OpVerifier {
 
  private:
   template <typename... Parts>
-  void Error(std::string_view rule, const Parts&... parts) {
-    module_.Error(rule, parts...);
+  void Error(RuleIn<kTensorRules> rule, const Parts&... parts) {
+    module_.Report(*rule, Cat(parts...));
   }
 
   void DeclareAxes(const std::vector<TensorAxis>& axes) {

@@ -27,11 +27,15 @@
 #include <string>
 #include <vector>
 
+#include "compiler/ir/rule.h"
 #include "compiler/ir/tensor.h"
 
 namespace hackc::ir {
 
-// All errors, "PATH: MESSAGE [RULE]"; empty when the module is good.
+inline constexpr auto kTensorRules = Rules('T', {"axes", "axis", "scope", "load", "dtype", "bounds",
+                                                 "reduce", "view", "scatter", "label"});
+
+// All errors, as ErrorText of rule.h writes them; empty when the module is good.
 std::vector<std::string> VerifyTensor(const TensorModule& module);
 
 }  // namespace hackc::ir

@@ -82,6 +82,11 @@ class TileVerifier : public StmtVerifier {
   }
 
  private:
+  template <typename... Parts>
+  void Error(RuleIn<kTileRules> rule, const Parts&... parts) {
+    Report(*rule, Cat(parts...));
+  }
+
   // Thread bits of the digits; reports what no digit may be.
   int CheckDigits(const std::vector<Digit>& digits, std::string_view where) {
     int bits = 0;

@@ -41,6 +41,7 @@ struct SourceDecl {
   ValueType type;
   std::string weight_name;
   std::vector<double> data;
+  SourceLine line = {};
 };
 
 // A value that enters iteration 0 as `initial` (outside) and is called `name` inside.
@@ -61,6 +62,7 @@ struct Segment {
   std::vector<std::string> yields;  // inside values that become the carries of the next iteration
   std::vector<std::string>
       results;  // names outside of the last iteration's yields; unique in the module
+  SourceLine line = {}, yield_line = {};
 };
 
 // A whole model. Value names are unique over the module, segments included. Values made in a segment are
@@ -73,6 +75,7 @@ struct Module {
   std::vector<SourceDecl> sources;
   std::vector<Segment<Op>> segments;
   std::vector<std::string> outputs;  // results returned to the caller
+  SourceLine line = {};              // of the outputs
 };
 
 }  // namespace hackc::ir

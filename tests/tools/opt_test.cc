@@ -123,7 +123,7 @@ TEST(Opt, VerifierErrorsSayWhen) {
   text.replace(text.find("%c] ="), 2, "9");
   const Outcome outcome = Opt({"--verify"}, text);
   EXPECT_EQ(outcome.code, kExitVerify);
-  EXPECT_THAT(outcome.err, StartsWith("hackc-opt: input: loop scale / "));
+  EXPECT_THAT(outcome.err, StartsWith("hackc-opt: input: line 8: loop scale / "));
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(Opt({"--interp"}, text).code, kExitDiffers);  // it cannot be run
   EXPECT_EQ(Opt({}, text).code, kExitOk);                 // to look at it nobody has to
