@@ -81,7 +81,7 @@ class Bench:
         out = self.work / f"{model}-{dtype}-{len(changes)}"
         harness.compile_model(description, out, harness.device_arch(self.torch), dtype, "1..2048",
                               batch=self.options.batch_range, past=f"0..{CAPACITY}")
-        program = hackc.Program(out)
+        program = hackc.Program(out).load()
         state = peers.random_weights(self.torch, {n: shape for n, (_, shape) in program.weights().items()}, dtype)
         program.bind(state)
         return config, program, peers.Decoder(self.torch, state, config)

@@ -2,7 +2,7 @@
 // Runs compiled models from C and from every language with a C interface (libhackc.so).
 //
 //   hackc_program* program;
-//   if (hackc_program_open("out", 0, &program) != HACKC_OK) fail(hackc_last_error());
+//   if (hackc_program_open("out", 0, NULL, &program) != HACKC_OK) fail(hackc_last_error());
 //   for (i = 0; hackc_weight_info(program, i, &info) == HACKC_OK; ++i)
 //     hackc_bind_weight(program, info.name, pointer, info.dtype, info.rank, info.shape, on_device);
 //   hackc_prepare(program, stream);
@@ -18,7 +18,8 @@
 // Every function returns HACKC_OK or an error code and never throws, exits or prints; hackc_last_error
 // has the reason, for the calling thread. Streams are CUstream (what cudaStream_t is); NULL is the default
 // stream. The device's primary context is used, as CUDA's runtime and PyTorch do. hackc_run and
-// hackc_graph_launch neither synchronise nor allocate GPU memory.
+// hackc_graph_launch neither synchronise nor allocate GPU memory; what a program keeps on the GPU comes from the
+// caller's allocator if one is given, else from cuMemAlloc.
 // Thread safety: calls on different programs may run at once, calls on one program may not.
 #pragma once
 
@@ -35,6 +36,7 @@ extern "C" {
 // The numbers of google.rpc.Code.
 enum {
   HACKC_OK = 0,
+  HACKC_CANCELLED = 1,
   HACKC_INVALID_ARGUMENT = 3,
   HACKC_NOT_FOUND = 5,
   HACKC_RESOURCE_EXHAUSTED = 8,
@@ -97,9 +99,33 @@ typedef struct {
   int64_t max;
 } hackc_symbol_range;
 
+// Where a program's GPU memory comes from: the weights that it copies, its constants and prepared weights.
+// Called by the thread that is in a function of this header. Must live as long as the program.
+typedef struct {
+  void* user;
+  void* (*allocate)(void* user,
+                    uint64_t bytes);  // aligned to 256 bytes; NULL when there is no room
+  void (*release)(void* user, void* data);
+} hackc_allocator;
+
+typedef struct {
+  const void* data;
+  uint64_t bytes;
+} hackc_bytes;
+
 // Reads a folder written by `hackc-client submit --out` and loads it onto CUDA device `device`.
-HACKC_API int hackc_program_open(const char* directory, int device, hackc_program** program);
+HACKC_API int hackc_program_open(const char* directory, int device,
+                                 const hackc_allocator* allocator, hackc_program** program);
+// The same from memory: ProgramReady.bytes as the server sent them, and the cubins in any order.
+HACKC_API int hackc_program_load(hackc_bytes program_bytes, const hackc_bytes* cubins,
+                                 size_t cubin_count, int device, const hackc_allocator* allocator,
+                                 hackc_program** program);
 HACKC_API void hackc_program_close(hackc_program* program);
+
+// GPU memory for callers without a CUDA library of their own, aligned to 256 bytes; from the program's allocator.
+// To be released before the program is closed.
+HACKC_API int hackc_memory_allocate(hackc_program* program, uint64_t bytes, void** data);
+HACKC_API int hackc_memory_release(hackc_program* program, void* data);
 
 // HACKC_OUT_OF_RANGE when there is no weight, symbol or tensor of this index.
 HACKC_API int hackc_weight_info(const hackc_program* program, size_t index,
@@ -117,8 +143,12 @@ HACKC_API int hackc_bind_weight(hackc_program* program, const char* name, const 
                                 int dtype, int rank, const int64_t* shape, int is_device);
 // Binds every weight from a Hugging Face folder (model.safetensors, or its shards), with floats converted to
 // the program's dtype. HACKC_NOT_FOUND naming the weights that are missing; with `strict` also
-// HACKC_INVALID_ARGUMENT naming those that the program has no use for.
-HACKC_API int hackc_bind_folder(hackc_program* program, const char* directory, int strict);
+// HACKC_INVALID_ARGUMENT naming those that the program has no use for. `progress`, unless NULL, is told after each
+// tensor; HACKC_CANCELLED when it returns something other than 0. Host memory never holds more than one converted
+// tensor: the files are mapped.
+typedef int (*hackc_progress)(void* user, uint64_t bytes_done, uint64_t bytes_total);
+HACKC_API int hackc_bind_folder(hackc_program* program, const char* directory, int strict,
+                                hackc_progress progress, void* user);
 // Runs the program's one-time preparation of the weights and waits for it.
 HACKC_API int hackc_prepare(hackc_program* program, void* stream);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <cstring>
 #include <exception>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "client/hackc.h"
 #include "client/runtime/checkpoint.h"
 #include "client/runtime/runtime.h"
@@ -17,6 +19,12 @@
 struct hackc_program {
   mutable std::set<std::string> names;
   std::unique_ptr<hackc::client::Runtime> runtime;
+  std::map<void*, hackc::client::DeviceMemory> memory;  // handed out by hackc_memory_allocate
+  ~hackc_program() {
+    if (runtime == nullptr) return;
+    hackc::client::ScopedContext scope(runtime->driver(), runtime->context());
+    memory.clear();
+  }
 };
 
 struct hackc_graph {
@@ -115,23 +123,64 @@ absl::Status NoSuchIndex(const char* what, size_t index) {
   return absl::OutOfRangeError(absl::StrCat("there is no ", what, " of index ", index));
 }
 
+absl::StatusOr<absl::string_view> Text(const hackc_bytes& bytes, const char* what) {
+  if (bytes.bytes > 0) HACKC_RETURN_IF_ERROR(Need(bytes.data, what));
+  return absl::string_view(static_cast<const char*>(bytes.data), bytes.bytes);
+}
+
+absl::Status Load(hackc::client::ProgramFiles files, int device, const hackc_allocator* allocator,
+                  hackc_program** program) {
+  hackc::client::DeviceAllocator own;
+  if (allocator != nullptr) {
+    const hackc_allocator given = *allocator;
+    HACKC_RETURN_IF_ERROR(
+        Need(reinterpret_cast<const void*>(given.allocate), "allocator.allocate"));
+    HACKC_RETURN_IF_ERROR(Need(reinterpret_cast<const void*>(given.release), "allocator.release"));
+    own.allocate = [given](int64_t bytes) {
+      return reinterpret_cast<CUdeviceptr>(given.allocate(given.user, bytes));
+    };
+    own.release = [given](CUdeviceptr data) {
+      given.release(given.user, reinterpret_cast<void*>(data));
+    };
+  }
+  HACKC_ASSIGN_OR_RETURN(const hackc::client::CudaDriver* driver, hackc::client::LoadCudaDriver());
+  HACKC_ASSIGN_OR_RETURN(
+      std::unique_ptr<hackc::client::Runtime> runtime,
+      hackc::client::Runtime::Load(*driver, std::move(files), device, std::move(own)));
+  *program = new hackc_program{{}, std::move(runtime), {}};
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 extern "C" {
 
-int hackc_program_open(const char* directory, int device, hackc_program** program) {
+int hackc_program_open(const char* directory, int device, const hackc_allocator* allocator,
+                       hackc_program** program) {
   return Guarded([&]() -> absl::Status {
     HACKC_RETURN_IF_ERROR(Need(directory, "directory"));
     HACKC_RETURN_IF_ERROR(Need(program, "program"));
     *program = nullptr;
     HACKC_ASSIGN_OR_RETURN(hackc::client::ProgramFiles files,
                            hackc::client::ReadProgramFolder(directory));
-    HACKC_ASSIGN_OR_RETURN(const hackc::client::CudaDriver* driver,
-                           hackc::client::LoadCudaDriver());
-    HACKC_ASSIGN_OR_RETURN(std::unique_ptr<hackc::client::Runtime> runtime,
-                           hackc::client::Runtime::Load(*driver, std::move(files), device));
-    *program = new hackc_program{{}, std::move(runtime)};
-    return absl::OkStatus();
+    return Load(std::move(files), device, allocator, program);
+  });
+}
+
+int hackc_program_load(hackc_bytes program_bytes, const hackc_bytes* cubins, size_t cubin_count,
+                       int device, const hackc_allocator* allocator, hackc_program** program) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    *program = nullptr;
+    if (cubin_count > 0) HACKC_RETURN_IF_ERROR(Need(cubins, "cubins"));
+    HACKC_ASSIGN_OR_RETURN(absl::string_view text, Text(program_bytes, "program_bytes"));
+    std::vector<absl::string_view> codes(cubin_count);
+    for (size_t i = 0; i < cubin_count; ++i) {
+      HACKC_ASSIGN_OR_RETURN(codes[i], Text(cubins[i], "cubins[]"));
+    }
+    HACKC_ASSIGN_OR_RETURN(hackc::client::ProgramFiles files,
+                           hackc::client::ParseProgram(text, codes));
+    return Load(std::move(files), device, allocator, program);
   });
 }
 
@@ -139,6 +188,33 @@ void hackc_program_close(hackc_program* program) {
   Guarded([&] {
     delete program;
     return absl::OkStatus();
+  });
+}
+
+int hackc_memory_allocate(hackc_program* program, uint64_t bytes, void** data) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    HACKC_RETURN_IF_ERROR(Need(data, "data"));
+    hackc::client::Runtime& runtime = *program->runtime;
+    hackc::client::ScopedContext scope(runtime.driver(), runtime.context());
+    HACKC_RETURN_IF_ERROR(scope.status());
+    HACKC_ASSIGN_OR_RETURN(
+        hackc::client::DeviceMemory memory,
+        hackc::client::DeviceMemory::Allocate(runtime.driver(), static_cast<int64_t>(bytes),
+                                              "the caller", &runtime.allocator()));
+    *data = reinterpret_cast<void*>(memory.address());
+    program->memory[*data] = std::move(memory);
+    return absl::OkStatus();
+  });
+}
+
+int hackc_memory_release(hackc_program* program, void* data) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    hackc::client::ScopedContext scope(program->runtime->driver(), program->runtime->context());
+    HACKC_RETURN_IF_ERROR(scope.status());
+    if (program->memory.erase(data) > 0) return absl::OkStatus();
+    return absl::NotFoundError("data: not memory of hackc_memory_allocate");
   });
 }
 
@@ -203,13 +279,19 @@ int hackc_bind_weight(hackc_program* program, const char* name, const void* data
   });
 }
 
-int hackc_bind_folder(hackc_program* program, const char* directory, int strict) {
+int hackc_bind_folder(hackc_program* program, const char* directory, int strict,
+                      hackc_progress progress, void* user) {
   return Guarded([&]() -> absl::Status {
     HACKC_RETURN_IF_ERROR(Need(program, "program"));
     HACKC_RETURN_IF_ERROR(Need(directory, "directory"));
     HACKC_ASSIGN_OR_RETURN(hackc::client::Checkpoint checkpoint,
                            hackc::client::Checkpoint::Open(directory));
-    HACKC_ASSIGN_OR_RETURN(std::vector<std::string> unused, checkpoint.BindTo(*program->runtime));
+    hackc::client::Checkpoint::Progress told;
+    if (progress != nullptr) {
+      told = [&](int64_t done, int64_t total) { return progress(user, done, total) == 0; };
+    }
+    HACKC_ASSIGN_OR_RETURN(std::vector<std::string> unused,
+                           checkpoint.BindTo(*program->runtime, told));
     if (!strict || unused.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         unused.size(), " weights are not of this program: ", absl::StrJoin(unused, ", ")));

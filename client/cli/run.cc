@@ -154,8 +154,10 @@ absl::Status RunCommand::Run(std::ostream& out, std::ostream& err,
   HACKC_ASSIGN_OR_RETURN(
       std::vector<std::string> unused, checkpoint.BindTo(*runtime, [&](int64_t done, int64_t all) {
         total = all;
-        if (!environment.err_is_terminal) return;
-        err << absl::StreamFormat("\rweights %3d%%", 100 * done / all) << std::flush;
+        if (environment.err_is_terminal) {
+          err << absl::StreamFormat("\rweights %3d%%", 100 * done / all) << std::flush;
+        }
+        return true;
       }));
   if (environment.err_is_terminal) err << "\r";
   HACKC_RETURN_IF_ERROR(runtime->Prepare(nullptr));

@@ -158,7 +158,10 @@ absl::StatusOr<std::vector<std::string>> Checkpoint::BindTo(Runtime& runtime,
       HACKC_RETURN_IF_ERROR(Bind(runtime, *weight->second, tensor));
       bound.push_back(&tensor);
       done += tensor.bytes;
-      if (progress) progress(done, total);
+      if (progress && !progress(done, total)) {
+        return absl::CancelledError(
+            absl::StrCat("loading stopped after ", done, " of ", total, " bytes of weights"));
+      }
     }
   }
   std::vector<std::string> unused;

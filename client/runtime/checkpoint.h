@@ -32,10 +32,11 @@ class Checkpoint {
   const StoredTensor* Find(const std::string& name) const;
   size_t size() const { return tensors_.size(); }
 
-  using Progress = std::function<void(int64_t bytes_done, int64_t bytes_total)>;
+  // False ends the loading.
+  using Progress = std::function<bool(int64_t bytes_done, int64_t bytes_total)>;
   // Binds every weight of the program, in the order of the files. Returns the tensors that the program has no
   // use for, without those that repeat a bound one (a tied head that was saved twice) and without buffers
-  // that older versions of transformers saved. NOT_FOUND names the missing weights.
+  // that older versions of transformers saved. NOT_FOUND names the missing weights; CANCELLED by `progress`.
   absl::StatusOr<std::vector<std::string>> BindTo(Runtime& runtime,
                                                   const Progress& progress = nullptr) const;
 

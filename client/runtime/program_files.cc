@@ -60,4 +60,24 @@ absl::StatusOr<ProgramFiles> ReadProgramFolder(const std::filesystem::path& dire
   return files;
 }
 
+absl::StatusOr<ProgramFiles> ParseProgram(absl::string_view program,
+                                          const std::vector<absl::string_view>& cubins) {
+  ProgramFiles files;
+  if (program.size() > kMaxProgramBytes ||
+      !files.program.ParseFromArray(program.data(), static_cast<int>(program.size()))) {
+    return absl::DataLossError("program: not a serialised Program");
+  }
+  std::map<std::string, absl::string_view> by_digest;
+  for (absl::string_view cubin : cubins) by_digest[Sha256Digest(cubin)] = cubin;
+  for (const v1::Kernel& kernel : files.program.kernels()) {
+    auto found = by_digest.find(kernel.digest());
+    if (found == by_digest.end()) {
+      return absl::NotFoundError(absl::StrCat(
+          "kernel ", kernel.name(), ": none of the cubins has the digest ", kernel.digest()));
+    }
+    files.cubins.emplace_back(found->second);
+  }
+  return files;
+}
+
 }  // namespace hackc::client

@@ -9,6 +9,7 @@
 //   DIR/report.json           what `submit --json` prints
 //
 //   HACKC_ASSIGN_OR_RETURN(ProgramFiles files, ReadProgramFolder("out"));
+//   HACKC_ASSIGN_OR_RETURN(files, ParseProgram(program_bytes, cubins));   // as a server sent them
 //
 // Thread safety: plain values.
 #pragma once
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "hackc/v1/program.pb.h"
 
 namespace hackc::client {
@@ -33,5 +35,9 @@ absl::StatusOr<std::vector<std::string>> KernelFileNames(const v1::Program& prog
 
 // DATA_LOSS when a cubin is not the one that the program names.
 absl::StatusOr<ProgramFiles> ReadProgramFolder(const std::filesystem::path& directory);
+
+// The same from memory, with the cubins in any order. NOT_FOUND names a kernel whose cubin is not there.
+absl::StatusOr<ProgramFiles> ParseProgram(absl::string_view program,
+                                          const std::vector<absl::string_view>& cubins);
 
 }  // namespace hackc::client

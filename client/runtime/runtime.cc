@@ -51,14 +51,14 @@ absl::Status RuntimeGraph::SetSymbols(const SymbolValues& symbols) {
 }
 
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Load(const CudaDriver& driver, ProgramFiles files,
-                                                       int device) {
+                                                       int device, DeviceAllocator allocator) {
   HACKC_RETURN_IF_ERROR(CheckProgram(files.program));
   if (files.cubins.size() != static_cast<size_t>(files.program.kernels_size())) {
     return absl::InvalidArgumentError(absl::StrCat("program has ", files.program.kernels_size(),
                                                    " kernels, got ", files.cubins.size(),
                                                    " cubins"));
   }
-  std::unique_ptr<Runtime> runtime(new Runtime(driver, std::move(files)));
+  std::unique_ptr<Runtime> runtime(new Runtime(driver, std::move(files), std::move(allocator)));
   HACKC_RETURN_IF_ERROR(driver.Check(driver.DeviceGet(&runtime->device_, device),
                                      absl::StrCat("cuDeviceGet of device ", device)));
   HACKC_RETURN_IF_ERROR(
@@ -69,8 +69,9 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Load(const CudaDriver& driver,
   HACKC_RETURN_IF_ERROR(CheckDevice(driver, runtime->program(), runtime->device_));
   HACKC_RETURN_IF_ERROR(
       LoadModules(driver, runtime->files_, &runtime->modules_, &runtime->functions_));
-  HACKC_ASSIGN_OR_RETURN(ResidentTensors tensors,
-                         ResidentTensors::Create(driver, &runtime->files_.program));
+  HACKC_ASSIGN_OR_RETURN(
+      ResidentTensors tensors,
+      ResidentTensors::Create(driver, &runtime->files_.program, &runtime->allocator_));
   for (const v1::EntryPoint& entry : runtime->program().entry_points()) {
     runtime->caller_tensors_[&entry] = runtime->CallerTensors(entry);
   }

@@ -32,6 +32,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/runtime/cuda_driver.h"
+#include "client/runtime/device_memory.h"
 #include "client/runtime/launch_list.h"
 #include "client/runtime/program_files.h"
 #include "client/runtime/weight_binding.h"
@@ -92,9 +93,10 @@ class RuntimeGraph {
 class Runtime {
  public:
   // Checks the program's form and that its arch runs on the device, loads every cubin and compares its
-  // parameters with the contract. FAILED_PRECONDITION when the device does not fit.
+  // parameters with the contract. FAILED_PRECONDITION when the device does not fit. The memory of copied
+  // weights, constants and prepared weights comes from the allocator when it has functions.
   static absl::StatusOr<std::unique_ptr<Runtime>> Load(const CudaDriver& driver, ProgramFiles files,
-                                                       int device);
+                                                       int device, DeviceAllocator allocator = {});
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -102,6 +104,7 @@ class Runtime {
   const v1::Program& program() const { return files_.program; }
   const CudaDriver& driver() const { return driver_; }
   CUcontext context() const { return context_; }
+  const DeviceAllocator& allocator() const { return allocator_; }
   const std::vector<WeightInfo>& weights() const { return tensors_->weights(); }
 
   absl::Status BindWeight(const std::string& name, const WeightTensor& tensor);
@@ -123,8 +126,8 @@ class Runtime {
 
  private:
   friend class RuntimeGraph;
-  Runtime(const CudaDriver& driver, ProgramFiles files)
-      : driver_(driver), files_(std::move(files)) {}
+  Runtime(const CudaDriver& driver, ProgramFiles files, DeviceAllocator allocator)
+      : driver_(driver), files_(std::move(files)), allocator_(std::move(allocator)) {}
   // A tensor that the caller binds at each run of an entry point.
   struct CallerTensor {
     std::string name;
@@ -141,6 +144,7 @@ class Runtime {
 
   const CudaDriver& driver_;
   ProgramFiles files_;
+  DeviceAllocator allocator_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   std::vector<CUmodule> modules_;

@@ -24,9 +24,11 @@ std::string Describe(v1::DType dtype, const std::vector<int64_t>& shape) {
 }  // namespace
 
 absl::StatusOr<ResidentTensors> ResidentTensors::Create(const CudaDriver& driver,
-                                                        const v1::Program* program) {
+                                                        const v1::Program* program,
+                                                        const DeviceAllocator* allocator) {
   ResidentTensors tensors;
   tensors.driver_ = &driver;
+  tensors.allocator_ = allocator;
   tensors.program_ = program;
   tensors.addresses_.resize(program->buffers_size());
   std::vector<std::string> order;
@@ -46,7 +48,7 @@ absl::StatusOr<ResidentTensors> ResidentTensors::Create(const CudaDriver& driver
                                                        " bytes, its shape has ", bytes));
       }
       HACKC_ASSIGN_OR_RETURN(DeviceMemory memory,
-                             DeviceMemory::Allocate(driver, bytes, buffer.name()));
+                             DeviceMemory::Allocate(driver, bytes, buffer.name(), allocator));
       if (bytes > 0) {
         HACKC_RETURN_IF_ERROR(
             driver.Check(driver.MemcpyHostToDevice(memory.address(), buffer.data().data(), bytes),
@@ -93,7 +95,8 @@ absl::Status ResidentTensors::Bind(const std::string& name, const WeightTensor& 
   DeviceMemory upload;
   CUdeviceptr address = reinterpret_cast<CUdeviceptr>(tensor.data);
   if (!tensor.on_device) {
-    HACKC_ASSIGN_OR_RETURN(upload, DeviceMemory::Allocate(*driver_, named.info.bytes, name));
+    HACKC_ASSIGN_OR_RETURN(upload,
+                           DeviceMemory::Allocate(*driver_, named.info.bytes, name, allocator_));
     address = upload.address();
     HACKC_RETURN_IF_ERROR(
         driver_->Check(driver_->MemcpyHostToDevice(address, tensor.data, named.info.bytes),
@@ -127,7 +130,7 @@ absl::Status ResidentTensors::AllocatePrepared(CUstream stream) {
   }
   if (total == 0) return absl::OkStatus();
   HACKC_ASSIGN_OR_RETURN(DeviceMemory slab,
-                         DeviceMemory::Allocate(*driver_, total, "prepared weights"));
+                         DeviceMemory::Allocate(*driver_, total, "prepared weights", allocator_));
   HACKC_RETURN_IF_ERROR(driver_->Check(driver_->MemsetD8Async(slab.address(), 0xff, total, stream),
                                        "cuMemsetD8Async of the prepared weights"));
   CUdeviceptr next = slab.address();

@@ -40,9 +40,10 @@ struct WeightInfo {
 
 class ResidentTensors {
  public:
-  // Uploads the constants. `program` must be checked (CheckProgram) and outlive this.
+  // Uploads the constants. `program` must be checked (CheckProgram); it and the allocator must outlive this.
   static absl::StatusOr<ResidentTensors> Create(const CudaDriver& driver,
-                                                const v1::Program* program);
+                                                const v1::Program* program,
+                                                const DeviceAllocator* allocator = nullptr);
 
   // NOT_FOUND for a name that the program does not have, INVALID_ARGUMENT for another shape or dtype.
   absl::Status Bind(const std::string& name, const WeightTensor& tensor);
@@ -74,6 +75,7 @@ class ResidentTensors {
   };
 
   const CudaDriver* driver_ = nullptr;
+  const DeviceAllocator* allocator_ = nullptr;
   const v1::Program* program_ = nullptr;
   std::vector<WeightInfo> weights_;
   std::map<std::string, Named> named_;

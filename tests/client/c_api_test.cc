@@ -38,9 +38,9 @@ class CApi : public testing::Test {
 #define CALL(function) Get(&function, #function)
 
 TEST_F(CApi, NullPointersAreErrors) {
-  EXPECT_EQ(CALL(hackc_program_open)(nullptr, 0, nullptr), HACKC_INVALID_ARGUMENT);
+  EXPECT_EQ(CALL(hackc_program_open)(nullptr, 0, nullptr, nullptr), HACKC_INVALID_ARGUMENT);
   EXPECT_THAT(Error(), HasSubstr("directory: null pointer"));
-  EXPECT_EQ(CALL(hackc_program_open)("/tmp", 0, nullptr), HACKC_INVALID_ARGUMENT);
+  EXPECT_EQ(CALL(hackc_program_open)("/tmp", 0, nullptr, nullptr), HACKC_INVALID_ARGUMENT);
   EXPECT_EQ(CALL(hackc_weight_info)(nullptr, 0, nullptr), HACKC_INVALID_ARGUMENT);
   EXPECT_EQ(CALL(hackc_bind_weight)(nullptr, "w", nullptr, 1, 0, nullptr, 0),
             HACKC_INVALID_ARGUMENT);
@@ -54,7 +54,7 @@ TEST_F(CApi, NullPointersAreErrors) {
 
 TEST_F(CApi, OpenSaysWhatIsWrong) {
   hackc_program* program = nullptr;
-  EXPECT_EQ(CALL(hackc_program_open)("/nonexistent", 0, &program), HACKC_NOT_FOUND);
+  EXPECT_EQ(CALL(hackc_program_open)("/nonexistent", 0, nullptr, &program), HACKC_NOT_FOUND);
   EXPECT_THAT(Error(), HasSubstr("/nonexistent/program.pb: no such file"));
   EXPECT_EQ(program, nullptr);
   fs::path folder = fs::temp_directory_path() / ("hackc_c_api_" + std::to_string(getpid()));
@@ -64,7 +64,7 @@ TEST_F(CApi, OpenSaysWhatIsWrong) {
     ASSERT_THAT(WriteFile(folder / (kernel.name() + ".cubin"), kernel.entry()), Ok());
   }
   // Without a driver it says so; with one, the cubins of this test are no code.
-  EXPECT_NE(CALL(hackc_program_open)(folder.c_str(), 0, &program), HACKC_OK);
+  EXPECT_NE(CALL(hackc_program_open)(folder.c_str(), 0, nullptr, &program), HACKC_OK);
   if (void* driver = dlopen("libcuda.so.1", RTLD_NOW)) {
     dlclose(driver);
   } else {

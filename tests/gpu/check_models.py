@@ -140,7 +140,7 @@ def check(torch, path, dtype, sequences, options, work, record):
     rival = {s: harness.errors(logits_of(torch, model, ids[s]), truth[s]) for s in sequences}
     torch.cuda.empty_cache()  # hackc allocates beside PyTorch's pool
 
-    with hackc.Program(out) as program:
+    with hackc.Program(out).load() as program:
         program.bind(model.state_dict())
         wanted_ids = program.dtype_of("prefill", "input_ids")
         for s in sequences:

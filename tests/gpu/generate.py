@@ -64,7 +64,7 @@ def golden(torch, folder, work, record):
                           cache_dir=work / "cache", past=f"0..{length + steps}")
     bound = 4 * harness.float32_bound(config) + ROTARY
     halves = length // 2
-    with hackc.Program(out) as program:
+    with hackc.Program(out).load() as program:
         program.bind(folder)  # the runtime's own reader of safetensors
         for way, parts in (("at once", [length]), ("two parts", [halves, length - halves]),
                            ("token by token", [1] * length)):
@@ -182,7 +182,7 @@ def full_size(torch, path, dtype, options, work, record):
     gc.collect()
     torch.cuda.empty_cache()  # hackc allocates beside PyTorch's pool
     bound = harness.float32_bound(config)
-    with hackc.Program(out) as program:
+    with hackc.Program(out).load() as program:
         program.bind(model.state_dict())
         for (batch, prompt), ids in cases.items():
             tokens, logits, rival_ms = rival[batch, prompt]

@@ -10,7 +10,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]  # the source tree, or a bundle
-sys.path.insert(0, str(ROOT / "client" / "python"))
+# A bundle has the built package in client/python, a source tree in build/python.
+sys.path.insert(0, str(ROOT / "build" / "python" if (ROOT / "build" / "python").is_dir() else ROOT / "client" / "python"))
 
 SKIPPED = 77  # what ctest takes for "not run here"
 UNIT_ROUNDOFF = {"float32": 2.0**-24, "bfloat16": 2.0**-9, "float16": 2.0**-12}

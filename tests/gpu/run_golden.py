@@ -32,7 +32,7 @@ def run(torch, folder, work):
     ids, truth = expected["input_ids"], expected["logits"]
     out = work / folder.name
     harness.compile_model(folder, out, harness.device_arch(torch), "float32", f"1..{ids.shape[-1]}")
-    with hackc.Program(out) as program:
+    with hackc.Program(out).load() as program:
         program.bind(load_file(folder / "model.safetensors"))
         given = ids.to(getattr(torch, program.dtype_of("prefill", "input_ids"))).cuda()
         got = program.run("prefill", input_ids=given, poison=True)["logits"].cpu()

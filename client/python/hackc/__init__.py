@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: MIT
-"""Runs programs that hackc compiled, on PyTorch tensors, without a copy.
+"""Compiles language models with a hackc server and runs them on PyTorch tensors, without a copy.
 
-    program = hackc.Program("out")                       # a folder written by `hackc-client submit --out`
-    program.bind(model.state_dict())                     # Hugging Face names; GPU tensors are used in place
-    logits = program.run("prefill", input_ids=ids)["logits"]
+    program = hackc.Client("127.0.0.1:7070").compile(model.config, shapes={"seq": (1, 512), "past": (0, 2048)})
+    runtime = program.load("cuda").bind(model.state_dict())    # Hugging Face names; GPU tensors are used in place
+    tokens = runtime.generate(ids, max_new_tokens=64)           # [batch, n + 64]
 
-A program compiled with `--past 0..N` keeps a key/value cache:
-
-    cache = program.new_states()
-    program.run("prefill", {"past": 0}, states=cache, input_ids=ids)
-    program.run("decode", {"past": ids.shape[1]}, states=cache, input_ids=next_id)
-
-`libhackc.so` is searched in $HACKC_LIBRARY, then in lib/ beside this tree (a bundle), then in build/lib.
+Client, Program, Runtime and Graph say the rest. `libhackc.so` is searched in $HACKC_LIBRARY, in this package, in lib/
+and build/lib/ of the tree around it, and where the loader looks. Client needs grpcio and protobuf; tensors are
+PyTorch's where it is installed, else anything with DLPack.
 """
 
-from hackc.program import Graph, HackcError, Program
+from hackc.client import Client, CompileStream
+from hackc.dlpack import Array
+from hackc.errors import (Cancelled, CompileError, DataLoss, DeadlineExceeded, FailedPrecondition, HackcError,
+                          InvalidArgument, InvalidConfig, NotFound, OutOfRange, ResourceExhausted, Unavailable)
+from hackc.events import Event, KernelReady, ProgramReady, Progress, Report
+from hackc.program import Program
+from hackc.runtime import Graph, Runtime
 
-__all__ = ["Graph", "HackcError", "Program"]
+__version__ = "0.1.0"
+__all__ = [
+    "Array", "Cancelled", "Client", "CompileError", "CompileStream", "DataLoss", "DeadlineExceeded", "Event",
+    "FailedPrecondition", "Graph", "HackcError", "InvalidArgument", "InvalidConfig", "KernelReady", "NotFound",
+    "OutOfRange", "Program", "ProgramReady", "Progress", "Report", "ResourceExhausted", "Runtime", "Unavailable",
+]

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""A compile server of this process's own, on a socket in a temporary folder."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+import weakref
+from typing import Any
+
+from hackc import errors, library
+
+# Stops the server when this process is gone, however it ended: its end of the pipe closes then.
+_KEEPER = 'exec 3<&0 </dev/null; "$@" 3<&- & server=$!; ' \
+          '(read -r _ <&3; kill "$server" 2>/dev/null) & exec 3<&-; wait "$server"'
+
+
+def _program() -> str:
+    given = os.environ.get("HACKC_SERVER_BINARY")
+    for path in [pathlib.Path(given)] if given else library.places("bin", "hackc-server"):
+        if path.exists():
+            return str(path)
+    found = None if given else shutil.which("hackc-server")
+    if found is None:
+        raise errors.FailedPrecondition(
+            errors.FAILED_PRECONDITION,
+            "hackc-server not found" + (f" at $HACKC_SERVER_BINARY, {given}" if given else "")
+            + "; build it (ninja -C build hackc-server), put it on the PATH or set HACKC_SERVER_BINARY")
+    return found
+
+
+class LocalServer:
+    """Runs until closed, collected, or this process ends. `address` is what a client connects to."""
+
+    def __init__(self, cache_dir: Any = None, wait: float = 30.0) -> None:
+        folder = tempfile.mkdtemp(prefix="hackc-")
+        self.address = f"unix:{folder}/socket"
+        # A unix socket has no port; the file is there once the server listens.
+        ready = pathlib.Path(folder, "port")
+        command = [_program(), "--gpu", "none", "--grace", "1", "--listen", self.address, "--port-file", str(ready)]
+        if cache_dir is not None:
+            command += ["--cache-dir", os.fspath(cache_dir)]
+        with open(os.path.join(folder, "log"), "wb") as log:
+            process = subprocess.Popen(["/bin/sh", "-c", _KEEPER, "hackc", *command], stdin=subprocess.PIPE,
+                                       stdout=log, stderr=log)
+        self.close = weakref.finalize(self, _stop, process, folder)
+        deadline = time.monotonic() + wait
+        while not ready.exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                said = pathlib.Path(folder, "log").read_text(errors="replace").strip()[-2000:]
+                how = f"ended with code {process.poll()}" if process.poll() is not None else "does not answer"
+                self.close()
+                raise errors.Unavailable(errors.UNAVAILABLE, f"{command[0]} {how}: {said}")
+            time.sleep(0.01)
+
+
+def _stop(process: subprocess.Popen[bytes], folder: str) -> None:
+    if process.stdin:
+        process.stdin.close()
+    try:
+        process.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    shutil.rmtree(folder, ignore_errors=True)
