@@ -6,8 +6,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import queue
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -131,9 +129,11 @@ class Client:
         elif cache_dir is not None:
             raise errors.InvalidArgument(errors.INVALID_ARGUMENT, "cache_dir: a server's is its own; see local=True")
         self.address: str = address or os.environ.get("HACKC_SERVER") or "127.0.0.1:7070"
-        self.timeout, self.connect_timeout = timeout, connect_timeout
+        self.timeout = timeout
         self._messages = compiler_pb2
-        self._channel = grpc.insecure_channel(self.address, options=_OPTIONS)
+        # This one bounds an attempt to connect too, which would take 20 s.
+        patience = ("grpc.min_reconnect_backoff_ms", max(1, int(connect_timeout * 1000)))
+        self._channel = grpc.insecure_channel(self.address, options=[*_OPTIONS, patience])
 
     def close(self) -> None:
         self._channel.close()
@@ -243,27 +243,9 @@ class Client:
         return self.timeout if timeout is None else timeout
 
     def _method(self, name: str, asks: str, answers: str, *, stream: bool) -> Any:
-        self._connect()
         make = self._channel.unary_stream if stream else self._channel.unary_unary
         return make(_SERVICE + name, request_serializer=getattr(self._messages, asks).SerializeToString,
                     response_deserializer=getattr(self._messages, answers).FromString)
-
-    def _connect(self) -> None:
-        """Waits until the server answers or refuses; a refusal's reason comes with the call that follows."""
-        import grpc
-
-        states: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._channel.subscribe(states.put, try_to_connect=True)
-        end = time.monotonic() + self.connect_timeout
-        settled = (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE,
-                   grpc.ChannelConnectivity.SHUTDOWN)
-        try:
-            while states.get(timeout=max(0.0, end - time.monotonic())) not in settled:
-                pass
-        except queue.Empty:
-            raise self._unavailable(f"no answer within {self.connect_timeout:g} s") from None
-        finally:
-            self._channel.unsubscribe(states.put)
 
     def _unavailable(self, why: str) -> errors.Unavailable:
         return errors.Unavailable(
@@ -274,4 +256,6 @@ class Client:
         code, details = error.code().value[0], error.details() or ""
         if code == errors.UNAVAILABLE and not details.startswith("kernel "):
             return self._unavailable(details)
+        if code == errors.UNIMPLEMENTED:
+            return errors.HackcError(code, f"server at {self.address} is no hackc-server of this version: {details}")
         return errors.of_server(code, details)
