@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <limits>
-#include <map>
 #include <random>
 #include <utility>
 
@@ -11,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/compile_program.h"
 #include "client/cli/progress.h"
-#include "client/cli/render.h"
 #include "client/model_file.h"
 #include "client/runtime/checkpoint.h"
 #include "client/runtime/generator.h"
@@ -32,20 +31,6 @@ int64_t RoundUp(int64_t count) {
   int64_t result = 16;
   while (result < count) result *= 2;
   return result;
-}
-
-absl::StatusOr<std::string> ArchOf(const CudaDriver& driver, int ordinal) {
-  CUdevice device = 0;
-  int major = 0, minor = 0;
-  HACKC_RETURN_IF_ERROR(driver.Check(driver.DeviceGet(&device, ordinal),
-                                     absl::StrCat("cuDeviceGet of device ", ordinal)));
-  HACKC_RETURN_IF_ERROR(driver.Check(
-      driver.DeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device),
-      "cuDeviceGetAttribute"));
-  HACKC_RETURN_IF_ERROR(driver.Check(
-      driver.DeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device),
-      "cuDeviceGetAttribute"));
-  return absl::StrCat("sm_", major, minor, major >= 9 ? "a" : "");
 }
 
 }  // namespace
@@ -89,31 +74,10 @@ absl::StatusOr<ProgramFiles> RunCommand::Compile(const CudaDriver& driver, std::
   v1::CompileRequest request;
   HACKC_ASSIGN_OR_RETURN(*request.mutable_model(), options.Model());
   *request.mutable_target() = options.Target();
-  request.set_with_cubins(true);
   HACKC_ASSIGN_OR_RETURN(std::unique_ptr<CompilerApi> compiler, connection_.Open());
-  CompileResult result;
-  {
-    ProgressPrinter progress(err, environment.err_is_terminal);
-    HACKC_RETURN_IF_ERROR(compiler->Compile(request, [&](const v1::CompileEvent& event) {
-      progress.Show(event);
-      result.Add(event);
-    }));
-  }
-  result.Finish();
-  std::map<std::string, const std::string*> cubins;
-  for (const v1::KernelReady& ready : result.kernels) {
-    cubins[ready.kernel().digest()] = &ready.cubin();
-  }
-  ProgramFiles files;
-  files.program = result.program.program();
-  for (const v1::Kernel& kernel : files.program.kernels()) {
-    auto cubin = cubins.find(kernel.digest());
-    if (cubin == cubins.end()) {
-      return absl::InternalError(absl::StrCat("the answer has no cubin of kernel ", kernel.name()));
-    }
-    files.cubins.push_back(*cubin->second);
-  }
-  return files;
+  ProgressPrinter progress(err, environment.err_is_terminal);
+  return CompileProgram(*compiler, std::move(request),
+                        [&](const v1::CompileEvent& event) { progress.Show(event); });
 }
 
 absl::Status RunCommand::Generate(Runtime& runtime, std::ostream& out) const {

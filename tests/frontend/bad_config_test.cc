@@ -304,7 +304,7 @@ TEST(BadConfig, AnyValueInAnyFieldBuildsOrIsRefused) {
                                      {"original_max_position_embeddings", 1}}};
   int built = 0, refused = 0;
   for (const std::string& name : test::GoldenNames()) {
-    const absl::StatusOr<test::Golden> golden = test::LoadGolden(name);
+    const absl::StatusOr<golden::Model> golden = test::LoadGolden(name);
     ASSERT_OK(golden);
     const json config = json::parse(golden->config_json);
     std::vector<std::string> keys = {"rope_scaling", "rope_theta", "torch_dtype",

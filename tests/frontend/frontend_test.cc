@@ -18,7 +18,7 @@ using testing::IsEmpty;
 using testing::Not;
 
 json Config(const std::string& golden) {
-  absl::StatusOr<test::Golden> loaded = test::LoadGolden(golden);
+  absl::StatusOr<golden::Model> loaded = test::LoadGolden(golden);
   EXPECT_TRUE(loaded.ok());
   return json::parse(loaded->config_json);
 }

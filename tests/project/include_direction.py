@@ -29,7 +29,10 @@ ROOMS = {
     # compile.h and what is built on all of the compiler.
     "compiler": COMPILER_ROOMS,
     # Command lines over single parts of the compiler.
-    "tools": COMPILER_ROOMS,
+    "tools": ("tools", *COMPILER_ROOMS),
+    # Golden models, read as the client reads checkpoints; on a GPU they go the way of `hackc-client run`.
+    "tools/golden": ("tools/opt", "compiler/compile.h", "client/runtime", *COMPILER_ROOMS),
+    "tools/golden/gpu": ("tools/golden", "compiler/compile.h", "proto", "client", "server/local.h", *COMPILER_ROOMS),
     "cache": (),
     # program.h holds plain structs; the server turns them into protos.
     "server": ("proto", "compiler/compile.h", "compiler/program/program.h", "cache"),

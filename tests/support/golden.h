@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The tiny models of tests/data/golden with their true outputs, and the comparison that all levels share.
+// The tiny models of tests/data/golden by name, and macros that tests of every level use.
 //
-//   ASSIGN(golden, LoadGolden("llama"));
-//   EXPECT_LE(Difference(logits, golden.expected.at("logits").values), kGoldenTolerance);
+//   ASSERT_OK(LoadGolden("llama"));
+//   EXPECT_LE(Difference(logits, golden.expected.at("logits").values), golden::kTruthTolerance);
 //
 // Thread safety: pure functions.
 #pragma once
@@ -11,31 +11,23 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/interp/run_inputs.h"
-#include "tests/support/safetensors.h"
+#include "tools/golden/model.h"
 
 namespace hackc::test {
 
-// transformers computes its rotary tables in float32, so float64 agrees to about 1e-6.
-inline constexpr double kGoldenTolerance = 2e-6;
-
-struct Golden {
-  std::string config_json;
-  Tensors weights;
-  Tensors expected;  // see tests/data/golden/README.md
-
-  // `weights` by name, for RunInputs; the golden must outlive it.
-  std::function<absl::StatusOr<const interp::TensorData*>(const std::string&)> WeightsByName()
-      const;
-};
+using golden::Difference;
 
 // Names of the golden models that the front end knows.
 const std::vector<std::string>& GoldenNames();
-absl::StatusOr<Golden> LoadGolden(const std::string& name);
+absl::StatusOr<golden::Model> LoadGolden(const std::string& name);
 
-// The larger of the relative Frobenius distance and the largest error relative to the largest true value;
-// infinity when sizes differ or a value is not finite.
-double Difference(const std::vector<double>& actual, const std::vector<double>& truth);
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+inline const absl::Status& AsStatus(const absl::Status& status) { return status; }
+template <typename T>
+const absl::Status& AsStatus(const absl::StatusOr<T>& result) {
+  return result.status();
+}
 
 }  // namespace hackc::test
 
@@ -44,11 +36,3 @@ double Difference(const std::vector<double>& actual, const std::vector<double>& 
     const auto& hackc_result = (expr);                                       \
     ASSERT_TRUE(hackc_result.ok()) << ::hackc::test::AsStatus(hackc_result); \
   } while (false)
-
-namespace hackc::test {
-inline const absl::Status& AsStatus(const absl::Status& status) { return status; }
-template <typename T>
-const absl::Status& AsStatus(const absl::StatusOr<T>& result) {
-  return result.status();
-}
-}  // namespace hackc::test
