@@ -5,8 +5,9 @@
 //   Outcome outcome = CheckLevel(model, CheckedLevel::kKernel, CheckedDType::kBFloat16);
 //   outcome.ok(); outcome.error; outcome.bound;
 //
-// A level runs the same calls: the whole prompt; the greedy tokens one at a time over its cache; and from an empty
-// cache two sequences at once, in two pieces and then one token. Compared are the logits of every position.
+// A level runs the same calls: the whole prompt; the greedy tokens one at a time over its cache; from an empty cache
+// two sequences at once, in two pieces and then one token; and two tokens each of many sequences, so that every entry
+// point runs. Compared are the logits of every position.
 //
 // - Graph, against the stored truth: the prompt's and the steps' logits and each layer's hidden state.
 // - Tensor, against Graph.

@@ -55,15 +55,17 @@ absl::StatusOr<std::unique_ptr<ProgramRun>> ProgramRun::Create(const Plan& plan,
 absl::StatusOr<Tensors> ProgramRun::Run(const std::string& entry, const Symbols& symbols,
                                         const Tensors& inputs) {
   const auto& entries = program_.entry_points;
-  const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [&](const program::EntryPoint& e) { return e.name == entry; });
-  if (found == entries.end()) return absl::NotFoundError(Cat("no entry point ", entry));
-  for (const program::Symbol& symbol : found->symbols) {
-    if (symbols.at(symbol.name) < symbol.min || symbols.at(symbol.name) > symbol.max) {
-      return absl::InvalidArgumentError(Cat(entry, ": ", symbol.name, " = ",
-                                            symbols.at(symbol.name), " is outside ", symbol.min,
-                                            "..", symbol.max));
-    }
+  const auto found =
+      std::find_if(entries.begin(), entries.end(), [&](const program::EntryPoint& candidate) {
+        return candidate.name == entry &&
+               std::all_of(candidate.symbols.begin(), candidate.symbols.end(),
+                           [&](const program::Symbol& symbol) {
+                             const int64_t value = symbols.at(symbol.name);
+                             return value >= symbol.min && value <= symbol.max;
+                           });
+      });
+  if (found == entries.end()) {
+    return absl::NotFoundError(Cat("no entry point ", entry, " is compiled for such sizes"));
   }
   symbols_ = symbols;
   workspace_.assign(program::Evaluate(found->workspace_bytes, symbols),
