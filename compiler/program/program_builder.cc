@@ -67,11 +67,11 @@ class Builder {
     const bool first = plan_.program.entry_points.empty();
     HACKC_CHECK(first || symbols.size() == module.symbols.size()) << module.name;
     for (size_t i = 0; i < module.symbols.size(); ++i) {
-      const auto& [name, min, max] = module.symbols[i];
-      if (first) symbols.push_back({name, min, max});
-      HACKC_CHECK(symbols[i].name == name) << "symbol " << name;
-      symbols[i].min = std::min(symbols[i].min, min);
-      symbols[i].max = std::max(symbols[i].max, max);
+      const ir::SymbolDecl& symbol = module.symbols[i];
+      if (first) symbols.push_back({symbol.name, symbol.min, symbol.max});
+      HACKC_CHECK(symbols[i].name == symbol.name) << "symbol " << symbol.name;
+      symbols[i].min = std::min(symbols[i].min, symbol.min);
+      symbols[i].max = std::max(symbols[i].max, symbol.max);
     }
   }
 
