@@ -24,10 +24,14 @@ is marked: other load disturbed it. After --minutes no new peer is compiled and 
 
 import argparse
 import json
+import os
 import pathlib
 import sys
 import tempfile
 import time
+
+# Before torch is imported: without it candidates of max-autotune are compiled one after the other.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(os.cpu_count()))
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "gpu")]
