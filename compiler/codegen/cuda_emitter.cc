@@ -4,7 +4,9 @@
 #include <array>
 
 #include "compiler/codegen/cuda_expr.h"
+#include "compiler/ir/rewrite.h"
 #include "compiler/ir/shared_layout.h"
+#include "compiler/ir/wgmma_layout.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
 
@@ -17,7 +19,13 @@ using ir::Expr;
 class Emitter {
  public:
   explicit Emitter(const ir::KernelFn& kernel)
-      : kernel_(kernel), layout_(ir::LayoutShared(kernel.fn.body)), exprs_(kernel.fn.symbols) {}
+      : kernel_(kernel), layout_(ir::LayoutShared(kernel.fn.body)), exprs_(kernel.fn.symbols) {
+    ir::WalkStmts(kernel.fn.body, [&](const ir::Stmt& s) {
+      if (const auto* n = As<ir::Wgmma>(s)) wgmma_accumulators_.insert(n->accumulator);
+      const auto* alloc = As<ir::Alloc>(s);
+      if (alloc && alloc->space == ir::MemorySpace::kLocal) registers_.insert(alloc->name);
+    });
+  }
 
   std::string Run(const std::string& entry) {
     for (const ir::BufferDecl& buffer : kernel_.fn.buffers) exprs_.DeclareGlobal(buffer);
@@ -42,6 +50,10 @@ class Emitter {
     }
     for (const ir::SymbolDecl& symbol : kernel_.fn.symbols) {
       add("int " + exprs_.names().Get(Names::Kind::kSymbol, symbol.name));
+    }
+    for (const ir::BulkMap& map : kernel_.maps) {
+      add(Cat("const __grid_constant__ ", exprs_.prelude().Use("TensorMap"), " ",
+              exprs_.names().Get(Names::Kind::kBuffer, map.name)));
     }
     return text;
   }
@@ -104,7 +116,9 @@ class Emitter {
 
   void Nest(const ir::Block& block) {
     ++indent_;
+    const size_t accumulators = accumulators_.size();
     EmitBlock(block);
+    accumulators_.resize(accumulators);
     --indent_;
     Line("}");
   }
@@ -143,7 +157,7 @@ class Emitter {
     exprs_.DeclareAlloc(alloc);
     const std::string& name = exprs_.names().Get(Names::Kind::kBuffer, alloc.name);
     std::string type = exprs_.Type(alloc.dtype);
-    if (alloc.space == ir::MemorySpace::kShared) {
+    if (alloc.space != ir::MemorySpace::kLocal) {
       int64_t offset = layout_.Find(alloc.name)->offset;
       Line(type, "* const ", name, " = (", type, "*)(hackc_shared + ", offset, ");");
     } else if (alloc.extents.empty()) {
@@ -151,6 +165,7 @@ class Emitter {
     } else {
       // Vectors of up to 16 bytes move in and out of register arrays.
       Line("alignas(16) ", type, " ", name, "[", ir::ElementCount(alloc), "];");
+      if (wgmma_accumulators_.count(alloc.name)) accumulators_.push_back(name);
     }
   }
 
@@ -223,6 +238,96 @@ class Emitter {
          exprs_.Address(mma.a, {mma.a_index}), ", ", exprs_.Address(mma.b, {mma.b_index}), ");");
   }
 
+  void Emit(const ir::AtomicAdd& n) {
+    Line(Guard(n.guard), "atomicAdd(", exprs_.Address(n.buffer, n.indices), ", ",
+         exprs_.Print(n.value), ");");
+  }
+
+  // ---- sm_90a ---------------------------------------------------------------------------------------
+  template <typename... Arguments>
+  void Call(std::string_view function, const Arguments&... arguments) {
+    std::string list;
+    ((list += Cat(list.empty() ? "" : ", ", arguments)), ...);
+    Line(exprs_.prelude().Use(function), "(", list, ");");
+  }
+
+  void Emit(const ir::Role& role) {
+    const Expr thread = ir::MakeBuiltin(ir::BuiltinKind::kThread);
+    const int first = 32 * role.first, end = first + 32 * role.warps;
+    std::string condition = first > 0 ? Cat(exprs_.Print(thread), " >= ", first) : std::string();
+    if (end < kernel_.threads || first == 0)
+      condition += Cat(first > 0 ? " && " : "", exprs_.Print(thread), " < ", end);
+    Line("if (", condition, ") {");
+    if (role.registers != 0) {
+      // Launched with an equal share each.
+      const bool fewer = role.registers < 65536 / kernel_.min_blocks_per_sm / kernel_.threads;
+      ++indent_;
+      Line(exprs_.prelude().Use(fewer ? "fewer_registers" : "more_registers"), "<", role.registers,
+           ">();");
+      --indent_;
+    }
+    Nest(role.body);
+  }
+  void Emit(const ir::NamedBarrier& n) { Call("named_barrier", n.id, n.threads); }
+  void Emit(const ir::MbarrierInit& n) {
+    Call("mbarrier_init", exprs_.names().Get(Names::Kind::kBuffer, n.barrier),
+         layout_.Find(n.barrier)->bytes / 8, n.count);
+  }
+  void Emit(const ir::MbarrierArrive& n) {
+    const std::string barrier = exprs_.Address(n.barrier, {n.index});
+    if (n.bytes == 0) return Call("mbarrier_arrive", barrier);
+    Call("mbarrier_expect", barrier, n.bytes);
+  }
+  void Emit(const ir::MbarrierWait& n) {
+    Call("mbarrier_wait", exprs_.Address(n.barrier, {n.index}), exprs_.Print(n.parity));
+  }
+  void Emit(const ir::ProxyFence&) { Call("proxy_fence"); }
+
+  // The map's address, then what stands between, then the coordinates, innermost first.
+  std::string MapAndCoordinates(const std::string& map, std::string between,
+                                const std::vector<Expr>& coordinates) {
+    std::string text = Cat("&", exprs_.names().Get(Names::Kind::kBuffer, map), between);
+    for (size_t i = coordinates.size(); i-- > 0;) text += ", " + exprs_.Print(coordinates[i]);
+    return text;
+  }
+  void Emit(const ir::BulkLoad& n) {
+    Call(Cat("bulk_load_", n.coordinates.size()), exprs_.Address(n.target, n.target_indices),
+         MapAndCoordinates(n.map, ", " + exprs_.Address(n.barrier, {n.barrier_index}),
+                           n.coordinates));
+  }
+  void Emit(const ir::BulkStore& n) {
+    Call(Cat("bulk_store_", n.coordinates.size()), exprs_.Address(n.source, n.source_indices),
+         MapAndCoordinates(n.map, "", n.coordinates));
+  }
+  void Emit(const ir::BulkCommit&) { Call("bulk_commit"); }
+  void Emit(const ir::BulkWait& n) {
+    Line(exprs_.prelude().Use(n.read ? "bulk_wait_read" : "bulk_wait"), "<", n.pending, ">();");
+  }
+
+  std::string Operand(const std::string& memory, const std::vector<Expr>& indices,
+                      const ir::OperandLayout& layout) {
+    const int mode = layout.swizzle == 0     ? 0
+                     : layout.swizzle == 128 ? 1
+                     : layout.swizzle == 64  ? 2
+                                             : 3;
+    return Cat(exprs_.prelude().Use("wgmma_operand"), "(", exprs_.Address(memory, indices), ", ",
+               layout.leading, ", ", layout.stride, ", ", mode, ")");
+  }
+  void Emit(const ir::Wgmma& n) {
+    const bool registers = registers_.count(n.a) > 0;
+    Line(exprs_.prelude().UseWgmma(n, registers), "(",
+         exprs_.Address(n.accumulator, {n.accumulator_index}), ", ",
+         registers ? exprs_.Address(n.a, n.a_indices) : Operand(n.a, n.a_indices, LayoutOfA(n)),
+         ", ", Operand(n.b, n.b_indices, LayoutOfB(n)), ", ",
+         n.reset ? Cat("!(", exprs_.Print(n.reset), ")") : "true", ");");
+  }
+  void Emit(const ir::WgmmaFence&) { Call("wgmma_fence"); }
+  void Emit(const ir::WgmmaCommit&) { Call("wgmma_commit"); }
+  void Emit(const ir::WgmmaWait& n) {
+    Line(exprs_.prelude().Use("wgmma_wait"), "<", n.pending, ">();");
+    for (const std::string& name : accumulators_) Call("wgmma_settle", name);
+  }
+
   void Emit(const ir::Accumulator& n) { Refuse("accumulator %" + n.name); }
   void Emit(const ir::Accumulate& n) { Refuse("accumulate into %" + n.name); }
   void Emit(const ir::Combine& n) { Refuse("combine %" + n.name); }
@@ -233,6 +338,8 @@ class Emitter {
   const ir::KernelFn& kernel_;
   ir::SharedLayout layout_;
   CudaExprs exprs_;
+  std::set<std::string> registers_, wgmma_accumulators_;  // IR names of the whole kernel
+  std::vector<std::string> accumulators_;                 // those in scope, as C++ names
   std::string body_;
   int indent_ = 0;
 };

@@ -49,6 +49,44 @@ Entry Mma16(const std::string& type) {
 })")};
 }
 
+// Bulk copies of a box with `rank` coordinates, the innermost first.
+Entry BulkCopy(int rank, bool load) {
+  std::string parameters, places, values;
+  for (int i = 0; i < rank; ++i) {
+    parameters += Cat(", int c", i);
+    places += Cat(i ? ", %" : "%", i + 2);
+    values += Cat(", \"r\"(c", i, ")");
+  }
+  if (load) {
+    return {Cat("bulk_load_", rank), "shared_address",
+            Cat("__device__ __forceinline__ void bulk_load_", rank,
+                "(void* target, const TensorMap* map, void* barrier", parameters, R"() {
+  asm volatile("cp.async.bulk.tensor.)",
+                rank, R"(d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {)",
+                places, "}], [%", rank + 2, R"(];"
+               :: "r"(shared_address(target)), "l"(map))",
+                values, R"(, "r"(shared_address(barrier)) : "memory");
+})")};
+  }
+  return {Cat("bulk_store_", rank), "shared_address",
+          Cat("__device__ __forceinline__ void bulk_store_", rank,
+              "(const void* source, const TensorMap* map", parameters, R"() {
+  asm volatile("cp.async.bulk.tensor.)",
+              rank, R"(d.global.shared::cta.tile.bulk_group [%1, {)", places, R"(}], [%0];"
+               :: "r"(shared_address(source)), "l"(map))",
+              values, R"( : "memory");
+})")};
+}
+
+// A function with no operands but, if `type` is not empty, one constant.
+Entry Instruction(const std::string& name, const std::string& ptx, bool constant = false) {
+  return {name, "",
+          Cat(constant ? "template <int value>\n" : "", "__device__ __forceinline__ void ", name,
+              "() {\n  asm volatile(\"", ptx,
+              constant ? " %0;\" :: \"n\"(value) : " : ";\" ::: ", "\"memory\");\n}")};
+}
+
 // An asm statement that reads or writes memory is volatile and clobbers memory, so that it stays between
 // its barriers. Pointers into shared memory are converted to the 32-bit addresses that PTX wants.
 const std::vector<Entry>& Table() {
@@ -92,6 +130,7 @@ __device__ __forceinline__ Int floor_div(Int a, Int b) {
 __device__ __forceinline__ Int floor_mod(Int a, Int b) {
   return a - b * floor_div(a, b);
 })"},
+      {"TensorMap", "", "struct alignas(64) TensorMap {\n  unsigned long long words[16];\n};"},
       {"shared_address", "",
        R"(__device__ __forceinline__ unsigned shared_address(const void* pointer) {
   return (unsigned)__cvta_generic_to_shared(pointer);
@@ -110,21 +149,24 @@ __device__ __forceinline__ void copy_async(void* target, const void* source, boo
                  : "memory");
   }
 })"},
-      {"copy_async_commit", "",
-       R"(__device__ __forceinline__ void copy_async_commit() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-})"},
-      {"copy_async_wait", "",
-       R"(template <int pending>
-__device__ __forceinline__ void copy_async_wait() {
-  asm volatile("cp.async.wait_group %0;" :: "n"(pending) : "memory");
-})"},
+      Instruction("copy_async_commit", "cp.async.commit_group"),
+      Instruction("copy_async_wait", "cp.async.wait_group", true),
       LoadMatrix(1, false),
       LoadMatrix(1, true),
       LoadMatrix(2, false),
       LoadMatrix(2, true),
       LoadMatrix(4, false),
       LoadMatrix(4, true),
+      BulkCopy(1, true),
+      BulkCopy(2, true),
+      BulkCopy(3, true),
+      BulkCopy(4, true),
+      BulkCopy(5, true),
+      BulkCopy(1, false),
+      BulkCopy(2, false),
+      BulkCopy(3, false),
+      BulkCopy(4, false),
+      BulkCopy(5, false),
       Mma16("bf16"),
       Mma16("f16"),
       {"mma_m16n8k8_tf32", "",
@@ -134,6 +176,63 @@ __device__ __forceinline__ void copy_async_wait() {
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
         "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+})"},
+      {"mbarrier_init", "shared_address",
+       R"(// By one thread; the others see it behind a block barrier.
+__device__ __forceinline__ void mbarrier_init(long long* barriers, int number, int count) {
+  if (threadIdx.x != 0) return;
+  for (int i = 0; i < number; ++i) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                 :: "r"(shared_address(barriers + i)), "r"(count) : "memory");
+  }
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+})"},
+      {"mbarrier_arrive", "shared_address",
+       R"(__device__ __forceinline__ void mbarrier_arrive(long long* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(shared_address(barrier)) : "memory");
+})"},
+      {"mbarrier_expect", "shared_address",
+       R"(__device__ __forceinline__ void mbarrier_expect(long long* barrier, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               :: "r"(shared_address(barrier)), "r"(bytes) : "memory");
+})"},
+      {"mbarrier_wait", "shared_address",
+       R"(__device__ __forceinline__ void mbarrier_wait(long long* barrier, int parity) {
+  unsigned over;
+  do {
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(over) : "r"(shared_address(barrier)), "r"(parity) : "memory");
+  } while (over == 0);
+})"},
+      Instruction("proxy_fence", "fence.proxy.async.shared::cta"),
+      Instruction("bulk_commit", "cp.async.bulk.commit_group"),
+      Instruction("bulk_wait", "cp.async.bulk.wait_group", true),
+      Instruction("bulk_wait_read", "cp.async.bulk.wait_group.read", true),
+      Instruction("fewer_registers", "setmaxnreg.dec.sync.aligned.u32", true),
+      Instruction("more_registers", "setmaxnreg.inc.sync.aligned.u32", true),
+      {"named_barrier", "",
+       R"(__device__ __forceinline__ void named_barrier(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" :: "r"(id), "r"(threads) : "memory");
+})"},
+      Instruction("wgmma_fence", "wgmma.fence.sync.aligned"),
+      Instruction("wgmma_commit", "wgmma.commit_group.sync.aligned"),
+      Instruction("wgmma_wait", "wgmma.wait_group.sync.aligned", true),
+      {"wgmma_settle", "",
+       R"(// Registers that a wgmma has written may be used from here on, and not before.
+template <int count>
+__device__ __forceinline__ void wgmma_settle(float (&registers)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) asm volatile("" : "+f"(registers[i]) :: "memory");
+})"},
+      {"wgmma_operand", "shared_address",
+       R"(// The descriptor of an operand; mode: 0 no swizzle, 1 of 128 bytes, 2 of 64, 3 of 32.
+__device__ __forceinline__ unsigned long long wgmma_operand(const void* start, int leading, int stride,
+                                                            int mode) {
+  return (unsigned long long)((shared_address(start) & 0x3ffff) >> 4) |
+         (unsigned long long)(leading >> 4 & 0x3fff) << 16 |
+         (unsigned long long)(stride >> 4 & 0x3fff) << 32 | (unsigned long long)mode << 62;
 })"},
   };
   return *table;
@@ -151,11 +250,46 @@ std::string Prelude::Use(std::string_view name) {
   return {};
 }
 
+std::string Prelude::UseWgmma(const ir::Wgmma& n, bool a_in_registers) {
+  const bool tf32 = n.dtype == ir::DType::kF32;
+  const std::string type = tf32 ? "tf32" : std::string(ir::Name(n.dtype));
+  const int a_turned = n.a_major == ir::Major::kMN, b_turned = n.b_major == ir::Major::kMN;
+  const std::string name = Cat("wgmma_m64n", n.n, "k", tf32 ? 8 : 16, "_", type,
+                               a_in_registers ? "_registers"
+                               : a_turned     ? "_mn"
+                                              : "_k",
+                               b_turned ? "_mn" : "_k");
+  const int count = n.n / 2, a_words = a_in_registers ? 4 : 1;
+  std::string places, operands, a_places, a_operands;
+  for (int i = 0; i < count; ++i) {
+    places += Cat(i ? ", %" : "%", i);
+    operands += Cat(i % 8 ? ", " : i ? ",\n        " : "", "\"+f\"(c[", i, "])");
+  }
+  for (int i = 0; i < a_words; ++i) {
+    a_places += Cat(i ? ", %" : "%", count + i);
+    a_operands += a_in_registers ? Cat(i ? ", " : "", "\"r\"(a[", i, "])") : "\"l\"(a)";
+  }
+  const std::string turned =
+      tf32 ? "" : Cat(a_in_registers ? std::string() : Cat(", ", a_turned), ", ", b_turned);
+  wgmma_[name] = Cat("__device__ __forceinline__ void ", name, "(float* c, ",
+                     a_in_registers ? "const void* fragment" : "unsigned long long a",
+                     ", unsigned long long b, bool keep) {\n",
+                     a_in_registers ? "  const unsigned* a = (const unsigned*)fragment;\n" : "",
+                     "  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %", count + a_words + 1,
+                     ", 0;\\n\"\n      \"wgmma.mma_async.sync.aligned.m64n", n.n, "k",
+                     tf32 ? 8 : 16, ".f32.", type, ".", type, " {", places, "}, \"\n      \"",
+                     a_in_registers ? "{" : "", a_places, a_in_registers ? "}" : "", ", %",
+                     count + a_words, ", p, 1, 1", turned, ";\\n}\"\n      : ", operands,
+                     "\n      : ", a_operands, ", \"l\"(b), \"r\"((int)keep) : \"memory\");\n}");
+  return name;
+}
+
 std::string Prelude::Text() const {
   std::string text;
   for (const Entry& entry : Table()) {
     if (used_.count(entry.name)) text.append(entry.text).append("\n");
   }
+  for (const auto& [name, wrapper] : wgmma_) text.append(wrapper).append("\n");
   return text;
 }
 

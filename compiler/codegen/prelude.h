@@ -9,10 +9,13 @@
 // Thread safety: an object belongs to one thread; the table is constant.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "compiler/ir/stmt.h"
 
 namespace hackc::codegen {
 
@@ -20,6 +23,8 @@ class Prelude {
  public:
   // Marks an entry, and what it builds on, as used, and returns its name. HACKC_CHECK that it exists.
   std::string Use(std::string_view name);
+  // The wrapper of one form of wgmma; tables of them would be longer than the kernels.
+  std::string UseWgmma(const ir::Wgmma& n, bool a_in_registers);
   std::string Text() const;
 
   // All names that the table defines; generated variables must keep clear of them.
@@ -27,6 +32,7 @@ class Prelude {
 
  private:
   std::set<std::string_view> used_;
+  std::map<std::string, std::string> wgmma_;  // text by name
 };
 
 }  // namespace hackc::codegen

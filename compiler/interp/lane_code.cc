@@ -239,10 +239,23 @@ LaneCode::Runner LaneCode::CompileOne(const ir::Store& n) {
   });
 }
 
+LaneCode::Runner LaneCode::CompileOne(const ir::AtomicAdd& n) {
+  Address target = AddressOf(n.buffer, n.indices);
+  auto value = Expression(n.value);
+  if (target.memory->dtype() != ir::DType::kF32 || !value->is_float())
+    Fail("atomic_add of ", ir::Name(target.memory->dtype()));
+  return Guarded(n.guard, [this, target, value](const Active& active) {
+    Values values = value->Eval(state_, active);
+    const std::vector<int64_t>& offsets = Offsets(target, active, 1);
+    const bool single = state_.arithmetic != Arithmetic::kExact;
+    for (int lane : active)
+      target.memory->AtomicAdd(offsets[lane], values[lane].f, single, state_.At(lane));
+  });
+}
+
 LaneCode::Runner LaneCode::CompileOne(const ir::Alloc& n) {
-  const auto space =
-      n.space == ir::MemorySpace::kShared ? LaneMemory::Space::kShared : LaneMemory::Space::kLane;
-  const bool shared = n.space == ir::MemorySpace::kShared;
+  const bool shared = n.space != ir::MemorySpace::kLocal;
+  const auto space = shared ? LaneMemory::Space::kShared : LaneMemory::Space::kLane;
   state_.memories.emplace_back(n.name, n.dtype, space, n.extents, shared ? n.padding : 0,
                                state_.lanes, shared && state_.traced);
   LaneMemory* memory = &state_.memories.back();
@@ -250,7 +263,13 @@ LaneCode::Runner LaneCode::CompileOne(const ir::Alloc& n) {
     memory->set_byte_base(slot->offset);
   names_.bindings[n.name] = {Names::Binding::Kind::kMemory,
                              static_cast<int>(state_.memories.size()) - 1, false};
-  return [memory](const Active&) { memory->Poison(); };
+  if (!state_.warps) return [memory](const Active&) { memory->Poison(); };
+  memory->TraceWarps(state_.lanes);
+  if (n.space == ir::MemorySpace::kMbarrier) state_.warps->AddMbarriers(*memory);
+  if (shared) return [](const Active&) {};  // a warp must not poison what others have filled
+  return [memory](const Active& active) {
+    for (int lane : active) memory->Poison(lane);
+  };
 }
 
 // Every "thread" already holds the total: one lane runs the whole tile.
@@ -311,6 +330,7 @@ LaneCode::Runner LaneCode::CompileOne(const ir::VectorStore& n) {
 
 LaneCode::Runner LaneCode::CompileOne(const ir::Barrier&) {
   return [this](const Active& active) {
+    if (state_.warps) return state_.warps->Barrier(0, state_.lanes, active);
     if (static_cast<int>(active.size()) != state_.lanes) {
       Fail("barrier reached by ", active.size(), " of ", state_.lanes, " threads");
     }

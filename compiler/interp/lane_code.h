@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/interp/lane_expr.h"
+#include "compiler/interp/warp_block.h"
 #include "compiler/ir/shared_layout.h"
 #include "compiler/ir/stmt.h"
 
@@ -19,6 +20,17 @@ struct LaneStmt {
 };
 using LaneBlock = std::vector<LaneStmt>;
 
+// A tensor map with its sizes known: elements, outermost first, all five of them strided.
+struct BoundMap {
+  LaneMemory* buffer = nullptr;
+  std::vector<int64_t> dims, strides;
+  std::vector<int> box;
+  int swizzle = 0;
+};
+
+// Whether the body holds statements that need each warp to run on its own.
+bool NeedsWarps(const ir::Block& body);
+
 // Compiles and runs the statements of one function. Failures are thrown as Failure; `path` then
 // holds the statements that were being compiled or run, outermost first.
 class LaneCode {
@@ -28,6 +40,9 @@ class LaneCode {
   LaneBlock Compile(const ir::Block& block);
   void Run(const LaneBlock& block, const Active& active);
   void StartBlock();  // forgets copies in flight
+  // Runs one block, whichever way it has to be run.
+  void RunBlock(const LaneBlock& body, const Active& all);
+  void AddMap(const std::string& name, BoundMap map) { maps_[name] = std::move(map); }
 
   const std::vector<const ir::StmtNode*>& path() const { return path_; }
   int AddSlot(const std::string& name, bool uniform);
@@ -73,6 +88,31 @@ class LaneCode {
   Runner CompileOne(const ir::AsyncWait& n);
   Runner CompileOne(const ir::LoadMatrix& n);
   Runner CompileOne(const ir::Mma& n);
+  Runner CompileOne(const ir::AtomicAdd& n);
+  // lane_async_code.cc
+  Runner CompileOne(const ir::Role& n);
+  Runner CompileOne(const ir::NamedBarrier& n);
+  Runner CompileOne(const ir::MbarrierInit& n);
+  Runner CompileOne(const ir::MbarrierArrive& n);
+  Runner CompileOne(const ir::MbarrierWait& n);
+  Runner CompileOne(const ir::ProxyFence& n);
+  Runner CompileOne(const ir::BulkLoad& n);
+  Runner CompileOne(const ir::BulkStore& n);
+  Runner CompileOne(const ir::BulkCommit& n);
+  Runner CompileOne(const ir::BulkWait& n);
+  Runner CompileOne(const ir::Wgmma& n);
+  Runner CompileOne(const ir::WgmmaFence& n);
+  Runner CompileOne(const ir::WgmmaCommit& n);
+  Runner CompileOne(const ir::WgmmaWait& n);
+  // `body(warp)` where a whole warp gets to the statement `what`.
+  template <typename Body>
+  Runner ByWarp(const char* what, Body body);
+  LaneMemory* Mbarriers(const std::string& name);
+  const BoundMap* MapOf(const std::string& name, size_t coordinates);
+  // Each element of the box at `coordinates`: visit(global offset or -1 outside, offset in `memory`).
+  template <typename Visit>
+  void ForEachInBox(const BoundMap& map, const std::vector<int64_t>& coordinates,
+                    const LaneMemory& memory, int64_t offset, Visit visit);
 
   std::shared_ptr<LaneExpr> Expression(const ir::Expr& e);
   Address AddressOf(const std::string& memory, const std::vector<ir::Expr>& indices);
@@ -89,6 +129,7 @@ class LaneCode {
   ir::SharedLayout shared_layout_;
   std::vector<CopyQueue> copies_;
   std::vector<const ir::StmtNode*> path_;
+  std::map<std::string, BoundMap> maps_;
 };
 
 }  // namespace hackc::interp

@@ -50,6 +50,8 @@ struct LaneAccumulator {
   int64_t Offset(const int64_t* indices, size_t rank) const;  // checked
 };
 
+class WarpBlock;
+
 // Everything that running code reads and changes.
 struct LaneState {
   int lanes = 1;
@@ -60,8 +62,10 @@ struct LaneState {
   std::deque<LaneAccumulator> accumulators;
   int block = 0;
   int epoch = 0;
+  WarpBlock* warps = nullptr;  // present where each warp runs on its own
 
-  Accessor At(int lane) const { return {lane, block, epoch}; }
+  Accessor At(int lane) const { return warps ? AtWarp(lane) : Accessor{lane, block, epoch}; }
+  Accessor AtWarp(int lane) const;
 };
 
 // What names stand for while code is compiled.

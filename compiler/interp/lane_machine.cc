@@ -4,6 +4,7 @@
 // starts. An `if` or a guard narrows the active lanes, a loop runs while any lane has iterations
 // left.
 #include <numeric>
+#include <optional>
 #include <string>
 
 #include "compiler/interp/kernel_interpreter.h"
@@ -26,6 +27,8 @@ struct LaneLaunch {
   std::vector<ir::Expr> grid;  // three extents over symbols, or none: one block
   bool traced = false;         // look for races
   bool reverse_blocks = false;
+  uint32_t schedule_seed = 0;
+  const std::vector<ir::BulkMap>* maps = nullptr;
 };
 
 absl::Status CheckSymbols(const ir::Function& fn, const FunctionRun& run) {
@@ -49,6 +52,9 @@ class Machine {
     state_.traced = launch.traced;
     state_.arithmetic = run.arithmetic;
     names_.symbols = run.symbols;
+    if (NeedsWarps(fn.body)) {
+      state_.warps = &warps_.emplace(launch.lanes, launch.schedule_seed);
+    }
   }
 
   absl::Status Run() {
@@ -61,6 +67,9 @@ class Machine {
             code.AddSlot("", kind != static_cast<int>(ir::BuiltinKind::kThread));
       }
       const size_t buffers = state_.memories.size();
+      if (launch_.maps) {
+        for (const ir::BulkMap& map : *launch_.maps) code.AddMap(map.name, BindMap(map));
+      }
       LaneBlock body = code.Compile(fn_.body);
       Active all(state_.lanes);
       std::iota(all.begin(), all.end(), 0);
@@ -80,7 +89,7 @@ class Machine {
         ++state_.epoch;
         for (size_t j = buffers; j < state_.memories.size(); ++j) state_.memories[j].StartBlock();
         code.StartBlock();
-        code.Run(body, all);
+        code.RunBlock(body, all);
       }
     } catch (const Failure& failure) {
       std::string path = Cat(launch_.level, " ", fn_.name);
@@ -111,6 +120,7 @@ class Machine {
                                  traced);
     LaneMemory& memory = state_.memories.back();
     memory.set_access(buffer.access);
+    if (state_.warps) memory.TraceWarps(state_.lanes);
     const int index = static_cast<int>(state_.memories.size()) - 1;
     names_.bindings[buffer.name] = {Names::Binding::Kind::kMemory, index, false};
     if (buffer.access == ir::Access::kWrite) return absl::OkStatus();
@@ -129,6 +139,26 @@ class Machine {
     return absl::OkStatus();
   }
 
+  BoundMap BindMap(const ir::BulkMap& map) {
+    BoundMap bound{&names_.Memory(state_, map.buffer), {}, {}, map.box, map.swizzle};
+    const int size = ir::SizeOf(bound.buffer->dtype());
+    for (const ir::Expr& dim : map.dims) bound.dims.push_back(Constant(dim));
+    for (const ir::Expr& stride : map.strides) bound.strides.push_back(Constant(stride));
+    bound.strides.push_back(1);
+    const size_t rank = bound.dims.size();
+    if (rank < 1 || rank > 5 || bound.strides.size() != rank || map.box.size() != rank)
+      Fail("tensor_map @", map.name, ": dims, strides and box do not go together");
+    int64_t last = 0;
+    for (size_t i = 0; i < rank; ++i) {
+      last += (bound.dims[i] - 1) * bound.strides[i];
+      if (i + 1 < rank && bound.strides[i] * size % 16 != 0)
+        Fail("tensor_map @", map.name, ": stride ", bound.strides[i], " is not of 16 bytes");
+    }
+    if (last >= bound.buffer->count())
+      Fail("tensor_map @", map.name, " reaches outside @", map.buffer);
+    return bound;
+  }
+
   void Publish() {
     for (size_t i = 0; i < fn_.buffers.size(); ++i) {
       if (fn_.buffers[i].access != ir::Access::kRead)
@@ -141,6 +171,7 @@ class Machine {
   FunctionRun& run_;
   LaneState state_;
   Names names_;
+  std::optional<WarpBlock> warps_;
 };
 
 absl::Status RunLanes(const ir::Function& fn, const LaneLaunch& launch, FunctionRun& run) {
@@ -168,12 +199,18 @@ absl::Status RunKernel(const ir::KernelFn& kernel, FunctionRun& run,
                                           " threads, grid rank ", kernel.grid.size(),
                                           "; 1 to 1024 and 3 are possible"));
   }
+  if (kernel.threads % 32 != 0 && NeedsWarps(kernel.fn.body)) {
+    return absl::InvalidArgumentError(
+        Cat("kernel ", kernel.fn.name, ": ", kernel.threads, " threads are not whole warps"));
+  }
   return RunLanes(kernel.fn,
                   {.level = "kernel",
                    .lanes = kernel.threads,
                    .grid = kernel.grid,
                    .traced = options.find_races,
-                   .reverse_blocks = options.reverse_blocks},
+                   .reverse_blocks = options.reverse_blocks,
+                   .schedule_seed = options.schedule_seed,
+                   .maps = &kernel.maps},
                   run);
 }
 

@@ -9,11 +9,6 @@ namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 30;
 
-// Whether an earlier access is by somebody else with no barrier between; lane -1: there was none.
-bool Races(int lane, int block, int epoch, const Accessor& by) {
-  return lane != -1 && (block != by.block || (epoch == by.epoch && lane != by.lane));
-}
-
 }  // namespace
 
 LaneMemory::LaneMemory(std::string name, ir::DType dtype, Space space, std::vector<int64_t> extents,
@@ -68,26 +63,68 @@ std::string LaneMemory::ElementText(int64_t offset) const {
   return text + "]";
 }
 
+void LaneMemory::TraceWarps(int threads) {
+  threads_ = threads;
+  if (!traces_.empty()) readers_.resize(count_);
+  if (space_ == Space::kLane) touched_.assign(cells_.size(), -1);
+}
+
+// Whether an earlier access is by somebody else with nothing that orders them.
+bool LaneMemory::Unordered(int lane, int block, int epoch, const Accessor& by) const {
+  if (lane == kNone) return false;
+  if (block != by.block) return true;
+  if (!by.seen) return epoch == by.epoch && lane != by.lane;
+  // Two works of one unit may overlap; a thread goes in order.
+  return (lane != by.lane || lane >= threads_) && epoch > by.seen[lane];
+}
+
+std::string LaneMemory::Who(int lane, int block) const {
+  std::string text = lane == kMany                      ? "several threads"
+                     : threads_ == 0 || lane < threads_ ? Cat("thread ", lane)
+                     : lane < threads_ + threads_ / 128
+                         ? Cat("wgmma of warpgroup ", lane - threads_)
+                     : lane < threads_ + threads_ / 128 + 2 ? std::string("a bulk store")
+                                                            : std::string("a bulk load");
+  return block == kMany ? text + " of several blocks" : Cat(text, " of block ", block);
+}
+
 void LaneMemory::Race(int64_t offset, const char* what, int lane, int block,
                       const Accessor& by) const {
-  auto who = [](int lane, int block) {
-    std::string text = lane == kMany ? "several threads" : Cat("thread ", lane);
-    return block == kMany ? text + " of several blocks" : Cat(text, " of block ", block);
-  };
-  Fail(ElementText(offset), ": race: ", what, " by ", who(by.lane, by.block), " after ",
-       who(lane, block), " with no barrier between");
+  Fail(ElementText(offset), ": race: ", what, " by ", Who(by.lane, by.block), " after ",
+       Who(lane, block), " with no barrier between");
+}
+
+// Units see what threads wrote only behind a proxy fence.
+void LaneMemory::CheckFenced(int64_t offset, const Trace& trace, const Accessor& by) const {
+  if (!by.fenced || trace.writer < 0 || trace.writer >= threads_) return;
+  if (trace.writer_block == by.block && trace.writer_epoch > by.fenced[trace.writer]) {
+    Fail(ElementText(offset), ": ", Who(by.lane, by.block), " after a write by ",
+         Who(trace.writer, trace.writer_block), " with no proxy_fence between");
+  }
 }
 
 void LaneMemory::FailRead(int64_t offset, const Accessor& by) const {
   const bool in_flight = states_[Slot(offset, by)] == State::kInFlight;
   Fail(ElementText(offset), " is read by thread ", by.lane,
-       in_flight ? " while an asynchronous copy into it is in flight" : " before it was written");
+       !in_flight               ? " before it was written"
+       : space_ == Space::kLane ? " while a wgmma may still write it"
+                                : " while an asynchronous copy into it is in flight");
 }
 
 void LaneMemory::TraceRead(int64_t offset, const Accessor& by) {
   Trace& trace = traces_[offset];
-  if (Races(trace.writer, trace.writer_block, trace.writer_epoch, by))
+  if (Unordered(trace.writer, trace.writer_block, trace.writer_epoch, by))
     Race(offset, "read of a written element", trace.writer, trace.writer_block, by);
+  CheckFenced(offset, trace, by);
+  if (threads_ != 0) {
+    for (Reader& reader : readers_[offset]) {
+      if (reader.lane != by.lane || reader.block != by.block) continue;
+      reader.epoch = by.epoch;
+      return;
+    }
+    readers_[offset].push_back({by.lane, by.block, by.epoch});
+    return;
+  }
   const bool again = trace.reader_epoch == by.epoch && trace.reader != by.lane;
   trace.reader = again ? kMany : by.lane;
   trace.reader_epoch = by.epoch;
@@ -101,15 +138,29 @@ void LaneMemory::CheckWrite(int64_t offset, const Accessor& by) {
     Fail(ElementText(offset), " is written by thread ", by.lane,
          " while an asynchronous copy into it is in flight");
   }
+  if (states_[Slot(offset, by)] == State::kHeld) {
+    Fail(ElementText(offset), " is written by thread ", by.lane,
+         " while a wgmma may still read it");
+  }
   if (traces_.empty()) return;
   Trace& trace = traces_[offset];
-  if (Races(trace.writer, trace.writer_block, trace.writer_epoch, by))
-    Race(offset, "second write", trace.writer, trace.writer_block, by);
-  if (Races(trace.reader, trace.reader_block, trace.reader_epoch, by))
+  const bool both_atomic = trace.writer_atomic && by.atomic;
+  const bool unordered = Unordered(trace.writer, trace.writer_block, trace.writer_epoch, by);
+  if (unordered && !both_atomic) Race(offset, "second write", trace.writer, trace.writer_block, by);
+  CheckFenced(offset, trace, by);
+  if (Unordered(trace.reader, trace.reader_block, trace.reader_epoch, by))
     Race(offset, "write of a read element", trace.reader, trace.reader_block, by);
-  trace.writer = by.lane;
-  trace.writer_block = by.block;
+  if (threads_ != 0) {
+    for (const Reader& reader : readers_[offset]) {
+      if (Unordered(reader.lane, reader.block, reader.epoch, by))
+        Race(offset, "write of a read element", reader.lane, reader.block, by);
+    }
+    readers_[offset].clear();
+  }
+  trace.writer_block = both_atomic && trace.writer_block != by.block ? kMany : by.block;
+  trace.writer = both_atomic && unordered && threads_ == 0 ? kMany : by.lane;
   trace.writer_epoch = by.epoch;
+  trace.writer_atomic = by.atomic;
 }
 
 void LaneMemory::Write(int64_t offset, Cell value, const Accessor& by) {
@@ -117,6 +168,30 @@ void LaneMemory::Write(int64_t offset, Cell value, const Accessor& by) {
   const int64_t slot = Slot(offset, by);
   cells_[slot] = value;
   states_[slot] = State::kDefined;
+  if (!touched_.empty()) touched_[slot] = by.fences;
+}
+
+void LaneMemory::AtomicAdd(int64_t offset, double value, bool single, Accessor by) {
+  by.atomic = true;
+  const int64_t slot = Slot(offset, by);
+  if (states_[slot] < State::kDefined) FailRead(offset, by);
+  CheckWrite(offset, by);
+  const double sum = cells_[slot].f + value;
+  cells_[slot].f = single ? static_cast<float>(sum) : sum;
+}
+
+Cell LaneMemory::HoldFragment(int64_t offset, const Accessor& by, bool written, bool reset) {
+  const int64_t slot = Slot(offset, by);
+  State& state = states_[slot];
+  const bool chained = written && state == State::kInFlight;
+  if (state < State::kDefined && !chained && !reset) FailRead(offset, by);
+  if (written && state == State::kHeld)
+    Fail(ElementText(offset), " is accumulated into while a wgmma may still read it");
+  if (!chained && state != State::kHeld && touched_[slot] >= by.fences) {
+    Fail(ElementText(offset), " was touched by thread ", by.lane, " after its last wgmma_fence");
+  }
+  state = written ? State::kInFlight : State::kHeld;
+  return cells_[slot];
 }
 
 void LaneMemory::Launch(int64_t offset, const Accessor& by) {
@@ -131,11 +206,18 @@ void LaneMemory::Land(int64_t offset, Cell value, const Accessor& by) {
   if (!traces_.empty()) traces_[offset].writer_epoch = by.epoch;
 }
 
+void LaneMemory::Poison(int lane) {
+  for (int64_t i = lane; i < static_cast<int64_t>(states_.size()); i += lanes_)
+    states_[i] = State::kPoison;
+}
+
 void LaneMemory::Poison() { std::fill(states_.begin(), states_.end(), State::kPoison); }
 
 void LaneMemory::StartBlock() {
   Poison();
   std::fill(traces_.begin(), traces_.end(), Trace());
+  for (std::vector<Reader>& readers : readers_) readers.clear();
+  std::fill(touched_.begin(), touched_.end(), -1);
 }
 
 void LaneMemory::Fill(const TensorData& data) {

@@ -34,11 +34,17 @@ union Cell {
   int64_t i;
 };
 
-// Who accesses, and when. `epoch` grows with every barrier and every block.
+// Who accesses, and when. Where all threads run in step, `epoch` grows with every barrier and every
+// block. Where warps run on their own, it is the clock of a thread or of a unit beside the threads
+// (warp_block.h), and `seen` says what happened before.
 struct Accessor {
   int lane = 0;
   int block = 0;
   int epoch = 0;
+  const int* seen = nullptr;    // by lane: its last epoch that happened before this access
+  const int* fenced = nullptr;  // the same behind a proxy fence; only for accesses of units
+  bool atomic = false;
+  int fences = 0;  // wgmma fences of its warp so far
 };
 
 class LaneMemory {
@@ -55,7 +61,12 @@ class LaneMemory {
   Space space() const { return space_; }
   const std::vector<int64_t>& extents() const { return extents_; }
 
+  int64_t count() const { return count_; }
+  int64_t byte_base() const { return byte_base_; }
+
   void set_access(ir::Access access) { access_ = access; }
+  // Warps run on their own: `threads` of a block, lanes from there on are units.
+  void TraceWarps(int threads);
   void set_byte_base(int64_t base) { byte_base_ = base; }
 
   // Element offset of `indices`, after checking each against its extent and `width` elements
@@ -75,26 +86,41 @@ class LaneMemory {
 
   Cell Read(int64_t offset, const Accessor& by) {
     const int64_t slot = Slot(offset, by);
-    if (states_[slot] != State::kDefined) FailRead(offset, by);
+    if (states_[slot] < State::kDefined) FailRead(offset, by);
     if (!traces_.empty()) TraceRead(offset, by);
+    if (!touched_.empty()) touched_[slot] = by.fences;
     return cells_[slot];
   }
   void Write(int64_t offset, Cell value, const Accessor& by);
+  void AtomicAdd(int64_t offset, double value, bool single, Accessor by);
   // cp.async: from here to Land the element belongs to the copy, nobody else may touch it.
   void Launch(int64_t offset, const Accessor& by);
   void Land(int64_t offset, Cell value, const Accessor& by);
 
-  void Poison();      // everything to never-written; traces stay
-  void StartBlock();  // shared memory of a new block: never written, never touched
+  // Registers that a wgmma of this lane uses: from HoldFragment to Settle nobody else may write them,
+  // nor read them when they are `written`. Fails where a fence lacks. `reset`: may be poison.
+  Cell HoldFragment(int64_t offset, const Accessor& by, bool written, bool reset);
+  void SetFragment(int64_t offset, Cell value, const Accessor& by) {
+    cells_[Slot(offset, by)] = value;
+  }
+  void Settle(int64_t offset, const Accessor& by) { states_[Slot(offset, by)] = State::kDefined; }
+
+  void Poison();          // everything to never-written; traces stay
+  void Poison(int lane);  // the registers of one lane
+  void StartBlock();      // shared memory of a new block: never written, never touched
   void Fill(const TensorData& data);
   TensorData Take();  // what was never written is NaN, or 0 for integers
 
  private:
-  enum class State : uint8_t { kPoison, kDefined, kInFlight };
+  enum class State : uint8_t { kPoison, kInFlight, kDefined, kHeld };
   static constexpr int kNone = -1, kMany = -2;
   struct Trace {
     int writer = kNone, writer_block = kNone, writer_epoch = kNone;
+    bool writer_atomic = false;
     int reader = kNone, reader_block = kNone, reader_epoch = kNone;
+  };
+  struct Reader {
+    int lane, block, epoch;
   };
 
   int64_t Slot(int64_t offset, const Accessor& by) const {
@@ -105,6 +131,9 @@ class LaneMemory {
   void TraceRead(int64_t offset, const Accessor& by);
   std::string ElementText(int64_t offset) const;
   void CheckWrite(int64_t offset, const Accessor& by);
+  bool Unordered(int lane, int block, int epoch, const Accessor& by) const;
+  void CheckFenced(int64_t offset, const Trace& trace, const Accessor& by) const;
+  std::string Who(int lane, int block) const;
   [[noreturn]] void Race(int64_t offset, const char* what, int lane, int block,
                          const Accessor& by) const;
 
@@ -120,6 +149,9 @@ class LaneMemory {
   std::vector<Cell> cells_;
   std::vector<State> states_;
   std::vector<Trace> traces_;
+  int threads_ = 0;                           // not 0: warps run on their own
+  std::vector<std::vector<Reader>> readers_;  // then: since the last write
+  std::vector<int> touched_;  // then, of registers: wgmma fences before the last access
 };
 
 }  // namespace hackc::interp

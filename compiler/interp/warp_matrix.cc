@@ -4,8 +4,6 @@
 #include <cstring>
 
 namespace hackc::interp {
-namespace {
-
 double ToTf32(double value) {
   float f = static_cast<float>(value);
   uint32_t bits;
@@ -14,8 +12,6 @@ double ToTf32(double value) {
   std::memcpy(&f, &bits, sizeof(bits));
   return f;
 }
-
-}  // namespace
 
 MmaLayout::MmaLayout(ir::MmaShape shape) {
   const bool wide = shape == ir::MmaShape::kM16N8K16;

@@ -182,6 +182,7 @@ const Block& ChildBlock(const Stmt& s) {
   static const Block kNone;
   if (const For* loop = As<For>(s)) return loop->body;
   if (const If* branch = As<If>(s)) return branch->then;
+  if (const Role* role = As<Role>(s)) return role->body;
   return kNone;
 }
 

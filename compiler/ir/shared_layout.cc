@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/rewrite.h"
 #include "compiler/support/internal_error.h"
 
 namespace hackc::ir {
@@ -10,10 +11,9 @@ namespace {
 
 void Collect(const Block& body, SharedLayout& layout) {
   for (const Stmt& statement : body) {
-    if (const For* loop = As<For>(statement)) Collect(loop->body, layout);
-    if (const If* branch = As<If>(statement)) Collect(branch->then, layout);
+    Collect(ChildBlock(statement), layout);
     const Alloc* alloc = As<Alloc>(statement);
-    if (alloc == nullptr || alloc->space != MemorySpace::kShared) continue;
+    if (alloc == nullptr || alloc->space == MemorySpace::kLocal) continue;
     HACKC_CHECK(alloc->alignment > 0 && alloc->alignment % SizeOf(alloc->dtype) == 0)
         << "@" << alloc->name << " has alignment " << alloc->alignment;
     int64_t offset =

@@ -105,12 +105,14 @@ struct Store {
 };
 
 // ---- Tile level and below ------------------------------------------------------------------------
-enum class MemorySpace : uint8_t { kLocal, kShared };
+enum class MemorySpace : uint8_t { kLocal, kShared, kMbarrier };
 
 // A block's own memory. Lives from here to the end of the enclosing body. kLocal at Tile level: a tile
 // spread over threads, whose layout is `layout` (one digit list for each dimension); at Kernel level: a
 // register array of one thread (one dimension).
 // kShared: row-major with `padding` extra elements at the end of each innermost row.
+// kMbarrier: Kernel level; i64, one dimension: so many mbarriers in shared memory, which only statements on
+// mbarriers touch.
 struct Alloc {
   std::string name;
   DType dtype = DType::kF32;
@@ -198,9 +200,113 @@ struct Mma {
   Expr b_index;  // 4 elements (k16) or 2 (k8)
 };
 
+// buffer[indices] += value, in one step that others cannot come between; float32, global or shared.
+struct AtomicAdd {
+  std::string buffer;
+  std::vector<Expr> indices;
+  Expr value;
+  Expr guard;
+};
+
+// ---- Kernel level, sm_90a: warps with jobs of their own, and units that work beside them --------------
+//   alloc @full: i64 mbarrier[2]
+//   mbarrier_init {barrier = @full, count = 1}
+//   barrier
+//   role first 4 warps 1 {                    # the producer
+//     if (thread.x == 128) {
+//       mbarrier_arrive {barrier = @full, index = %slot, bytes = 8192}
+//       bulk_load {target = @x_tile, target_indices = [%slot, 0, 0], map = @x_map, coordinates = [0, %k],
+//                  barrier = @full, barrier_index = %slot}
+//     }
+//   }
+//   role first 0 warps 4 { mbarrier_wait {barrier = @full, index = %slot, parity = %parity} ... }
+
+// The body, for warps first to first + warps - 1 of the block only.
+struct Role {
+  int first = 0;
+  int warps = 1;
+  int registers = 0;  // of each thread from here on (setmaxnreg); 0: as launched
+  Block body;
+};
+struct NamedBarrier {  // bar.sync: until `threads` threads are at a barrier of this id
+  int id = 1;          // 1 to 15
+  int threads = 128;
+};
+
+// An mbarrier counts arrivals and bytes of a phase; when both have come the next phase begins.
+struct MbarrierInit {  // all of @barrier, by thread 0; others may use them after a block barrier
+  std::string barrier;
+  int count = 1;  // arrivals of one phase
+};
+struct MbarrierArrive {  // of each thread that gets here; `bytes` more are expected in this phase
+  std::string barrier;
+  Expr index;
+  int bytes = 0;
+};
+struct MbarrierWait {  // until the phase of this parity (0 or 1) is over: the first phase is 0
+  std::string barrier;
+  Expr index;
+  Expr parity;
+};
+
+// Writes of this thread, and those that it has seen, before reads of bulk copies and wgmma.
+struct ProxyFence {};
+// A box of tensor map `map` into shared memory, dense from @target[target_indices], swizzled as the map says;
+// zeros where coordinates are outside the tensor. Its bytes arrive at the mbarrier. One thread issues it.
+struct BulkLoad {
+  std::string target;
+  std::vector<Expr> target_indices;
+  std::string map;
+  std::vector<Expr> coordinates;  // as the map's dims; may lie outside
+  std::string barrier;
+  Expr barrier_index;
+};
+// The other way; what is outside is not written. Groups are those of the issuing thread.
+struct BulkStore {
+  std::string map;
+  std::vector<Expr> coordinates;
+  std::string source;
+  std::vector<Expr> source_indices;
+};
+struct BulkCommit {};
+struct
+    BulkWait {  // until at most `pending` groups are in flight; read: until they have read their source
+  int pending = 0;
+  bool read = false;
+};
+
+// wgmma.mma_async of a warpgroup: accumulator (64 x n) += a (64 x k) * b (k x n), where k is 16, or 8 for
+// float32 read as tf32. b, and a unless it is a register array, lie in shared memory as a descriptor says:
+// from the first element, with byte strides between groups and the swizzle (ir/wgmma_layout.h).
+enum class Major : uint8_t { kK, kMN };  // which index is contiguous
+struct Wgmma {
+  int n = 8;  // multiple of 8 up to 256
+  DType dtype = DType::kBF16;
+  std::string accumulator;
+  Expr
+      accumulator_index;  // n / 2 float32; element i of a thread as in Mma, 8 columns after 8 columns
+  Expr reset;             // present and true: the accumulator starts from zero
+  std::string a;
+  std::vector<Expr> a_indices;  // registers: 8 elements, or 4 for tf32, as in Mma
+  Major a_major = Major::kK;
+  int a_leading = 0, a_stride = 0, a_swizzle = 0;
+  std::string b;
+  std::vector<Expr> b_indices;
+  Major b_major = Major::kK;
+  int b_leading = 0, b_stride = 0, b_swizzle = 0;
+};
+struct WgmmaFence {};  // registers that were touched, before the next wgmma
+struct WgmmaCommit {};
+struct WgmmaWait {
+  int pending = 0;
+};
+
 using StmtVariant =
     std::variant<For, Let, Accumulator, Accumulate, Store, Alloc, Combine, If, VectorLoad,
-                 VectorStore, Barrier, AsyncCopy, AsyncCommit, AsyncWait, LoadMatrix, Mma>;
+                 VectorStore, Barrier, AsyncCopy, AsyncCommit, AsyncWait, LoadMatrix, Mma,
+                 AtomicAdd, Role, NamedBarrier, MbarrierInit, MbarrierArrive, MbarrierWait,
+                 ProxyFence, BulkLoad, BulkStore, BulkCommit, BulkWait, Wgmma, WgmmaFence,
+                 WgmmaCommit, WgmmaWait>;
 
 struct StmtNode {
   StmtVariant node;
@@ -276,12 +382,24 @@ struct TileFn {
   Schedule schedule;
 };
 
+// A parameter that bulk copies take: how one buffer is seen, and in boxes of what size. Outermost first.
+struct BulkMap {
+  std::string name;
+  std::string buffer;
+  std::vector<Expr> dims;  // 1 to 5, over symbols
+  std::vector<Expr>
+      strides;  // elements, over symbols; one for each dim but the innermost, which is dense
+  std::vector<int> box;
+  int swizzle = 0;  // bytes: 0, 32, 64 or 128
+};
+
 struct KernelFn {
   Function fn;
   std::vector<Expr> grid;  // three, over symbols
   int threads = 128;
   int cluster = 1;
   int min_blocks_per_sm = 1;
+  std::vector<BulkMap> maps;
 };
 
 // The last level: text.

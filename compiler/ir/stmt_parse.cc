@@ -103,6 +103,7 @@ class FunctionParser {
     if (lexer_.Accept("acc")) return ParseAccumulator();
     if (lexer_.Accept("alloc")) return ParseAlloc();
     if (lexer_.Accept("if")) return ParseIf();
+    if (lexer_.Accept("role")) return ParseRole();
     return ParseGeneric(static_cast<const StmtVariant*>(nullptr));
   }
 
@@ -112,7 +113,7 @@ class FunctionParser {
     std::optional<absl::StatusOr<Stmt>> found;
     auto attempt = [&]<typename T>(const T*) {
       // Statements with a body never get here: their words are taken above.
-      if constexpr (!std::is_same_v<T, For> && !std::is_same_v<T, If>) {
+      if constexpr (!std::is_same_v<T, For> && !std::is_same_v<T, If> && !std::is_same_v<T, Role>) {
         if (found || !lexer_.Accept(NodeName<T>())) return;
         found = MakeStmt(T());
         if constexpr (std::tuple_size_v < decltype(FieldsOf(static_cast<const T*>(nullptr))) >> 0) {
@@ -231,6 +232,20 @@ class FunctionParser {
     return MakeStmt(std::move(branch));
   }
 
+  absl::StatusOr<Stmt> ParseRole() {
+    Role role;
+    HACKC_RETURN_IF_ERROR(lexer_.Expect("first"));
+    HACKC_ASSIGN_OR_RETURN(role.first, lexer_.SmallInteger("the role's first warp"));
+    HACKC_RETURN_IF_ERROR(lexer_.Expect("warps"));
+    HACKC_ASSIGN_OR_RETURN(role.warps, lexer_.SmallInteger("a number of warps"));
+    if (lexer_.Accept("registers")) {
+      HACKC_ASSIGN_OR_RETURN(role.registers, lexer_.SmallInteger("registers of a thread"));
+    }
+    HACKC_RETURN_IF_ERROR(lexer_.Expect("{"));
+    HACKC_ASSIGN_OR_RETURN(role.body, ParseBody());
+    return MakeStmt(std::move(role));
+  }
+
   absl::Status ParseGuard(Expr& guard) {
     if (!lexer_.Accept("when")) return absl::OkStatus();
     Token at = lexer_.Peek();
@@ -296,6 +311,9 @@ absl::StatusOr<KernelFn> ParseKernel(std::string_view text) {
     out.threads = found.threads;
     out.cluster = found.cluster;
     out.min_blocks_per_sm = found.min_blocks_per_sm;
+    while (lexer.Accept("tensor_map")) {
+      HACKC_ASSIGN_OR_RETURN(out.maps.emplace_back(), ParseFields<BulkMap>(lexer, scope));
+    }
     return absl::OkStatus();
   };
   HACKC_ASSIGN_OR_RETURN(out.fn, FunctionParser(text).Parse("kernel", launch));

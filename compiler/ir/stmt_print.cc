@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/field_text.h"
+#include "compiler/ir/rewrite.h"
 #include "compiler/ir/stmt_text.h"
 
 namespace hackc::ir {
@@ -63,6 +64,10 @@ struct HeadPrinter {
     if (n.alignment != Alloc().alignment) out += Cat(" align ", n.alignment);
   }
   void operator()(const If& n) const { out += "if " + Print(n.condition); }
+  void operator()(const Role& n) const {
+    out += Cat("role first ", n.first, " warps ", n.warps);
+    if (n.registers != 0) out += Cat(" registers ", n.registers);
+  }
   template <typename T>
   void operator()(const T& n) const {
     out += NodeName<T>();
@@ -77,11 +82,9 @@ void PrintBlock(const Block& block, int indent, std::string& out) {
   for (const Stmt& s : block) {
     out.append(indent, ' ');
     std::visit(HeadPrinter{out}, s->node);
-    const For* loop = As<For>(s);
-    const If* branch = As<If>(s);
-    if (loop || branch) {
+    if (As<For>(s) || As<If>(s) || As<Role>(s)) {
       out += " {\n";
-      PrintBlock(loop ? loop->body : branch->then, indent + 2, out);
+      PrintBlock(ChildBlock(s), indent + 2, out);
       out.append(indent, ' ');
       out += "}";
     }
@@ -124,6 +127,11 @@ std::string Print(const KernelFn& fn) {
   PrintValue(fn.grid, launch);
   launch += Cat(", threads = ", fn.threads, ", cluster = ", fn.cluster,
                 ", min_blocks_per_sm = ", fn.min_blocks_per_sm, "}\n");
+  for (const BulkMap& map : fn.maps) {
+    launch += "  tensor_map ";
+    PrintFields(map, launch);
+    launch += "\n";
+  }
   return PrintFunction("kernel", fn.fn, launch);
 }
 
@@ -147,7 +155,11 @@ std::string PathName(const StmtNode& s) {
         if constexpr (std::is_same_v<T, Alloc> || std::is_same_v<T, Combine>)
           return Cat(word, " @", n.name);
         if constexpr (std::is_same_v<T, If>) return Cat(word, " ", Print(n.condition));
+        if constexpr (std::is_same_v<T, Role>) return Cat(word, " first ", n.first);
         if constexpr (requires { n.target; }) return Cat(word, " @", n.target);
+        if constexpr (requires { n.map; }) return Cat(word, " @", n.map);
+        if constexpr (requires { n.barrier; }) return Cat(word, " @", n.barrier);
+        if constexpr (requires { n.buffer; }) return Cat(word, " @", n.buffer);
         return word;
       },
       s.node);

@@ -143,7 +143,7 @@ void StmtVerifier::VerifyStmt(const Stmt& s) {
     prover_.Assume(branch->condition);
   }
   Check(s);
-  VerifyBlock(As<For>(s) ? As<For>(s)->body : As<If>(s) ? As<If>(s)->then : Block());
+  VerifyBlock(ChildBlock(s));
   if (As<For>(s)) {  // out of scope with its body
     names_.erase(scope_.back());
     scope_.pop_back();
@@ -187,6 +187,8 @@ const NameInfo* StmtVerifier::Memory(const std::string& name, bool read, bool wr
     Error("defined", "@", name, " is not a buffer here");
     return nullptr;
   }
+  if ((read || write) && info->IsIn(MemorySpace::kMbarrier))
+    Error("access", "@", name, " holds mbarriers, which only their own statements touch");
   if (read && info->access == Access::kWrite)
     Error("access", "@", name, " is read but declared `write`");
   if (write && info->access == Access::kRead)

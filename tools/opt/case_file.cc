@@ -63,8 +63,8 @@ absl::StatusOr<std::map<std::string, int64_t>> ParseSymbols(std::string_view tex
 
 absl::StatusOr<CaseFile> ReadCase(std::string_view text) {
   CaseFile file;
-  constexpr std::string_view kFirst = "# pass:";
-  if (text.substr(0, kFirst.size()) == kFirst) {
+  const std::string_view first = text.substr(0, text.find(':') + 1);
+  if (first == "# pass:" || first == "# symbols:") {
     HACKC_RETURN_IF_ERROR(ReadFirstLine(text.substr(0, text.find('\n')), file));
   }
   const size_t expected = text.find(Cat("\n", kExpectedLine));

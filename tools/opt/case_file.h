@@ -33,7 +33,8 @@ struct CaseFile {
   std::string expected;  // empty: the file says nothing of it
 };
 
-// INVALID_ARGUMENT for a first line that starts with `# pass:` and goes on with anything unknown.
+// INVALID_ARGUMENT for a first line that starts with `# pass:` or `# symbols:` and goes on with
+// anything unknown.
 absl::StatusOr<CaseFile> ReadCase(std::string_view text);
 
 // "seq=7,batch=1", and names separated by commas; shared with the command line.
