@@ -72,7 +72,7 @@ class KernelVerifier : public StmtVerifier {
   }
 
   void After(const Stmt& s) override {
-    if (As<For>(s) || As<If>(s)) control_.pop_back();
+    if (As<For>(s) || As<If>(s) || As<Role>(s)) control_.pop_back();
     if (const Let* let = As<Let>(s)) varies_[let->name] = Dependence(let->value);
     if (nest_.size() == 1 && s == fn_.body.back()) CheckCopiesEnd();
   }
@@ -210,6 +210,12 @@ class KernelVerifier : public StmtVerifier {
     unrolled_.insert(n.axis);
   }
   void CheckNode(const If& n) { control_.push_back(Dependence(n.condition)); }
+  void CheckNode(const Role& n) {
+    control_.push_back(Varies::kByWarp);
+    const Expr thread = MakeBuiltin(BuiltinKind::kThread);
+    prover_.Assume(Le(IntLit(32 * n.first), thread));
+    prover_.Assume(Lt(thread, IntLit(32 * (n.first + n.warps))));
+  }
   void CheckNode(const Store& n) {
     if (n.engine != CopyEngine::kRegisters) Error("form", "a store goes through registers");
     CheckRegisterIndex(n.buffer, n.indices);

@@ -114,13 +114,13 @@ interp::FunctionRun Inputs(const ir::Function& fn, const std::map<std::string, i
   return run;
 }
 
-client::v1::TensorMapRecipe RecipeOf(const ir::BulkMap& map, ir::DType dtype,
-                                     const std::map<std::string, int64_t>& symbols) {
-  client::v1::TensorMapRecipe recipe;
-  recipe.set_dtype(dtype == ir::DType::kBF16  ? client::v1::DTYPE_BFLOAT16
-                   : dtype == ir::DType::kF16 ? client::v1::DTYPE_FLOAT16
-                   : dtype == ir::DType::kI32 ? client::v1::DTYPE_INT32
-                                              : client::v1::DTYPE_FLOAT32);
+v1::TensorMapRecipe RecipeOf(const ir::BulkMap& map, ir::DType dtype,
+                             const std::map<std::string, int64_t>& symbols) {
+  v1::TensorMapRecipe recipe;
+  recipe.set_dtype(dtype == ir::DType::kBF16  ? v1::DTYPE_BFLOAT16
+                   : dtype == ir::DType::kF16 ? v1::DTYPE_FLOAT16
+                   : dtype == ir::DType::kI32 ? v1::DTYPE_INT32
+                                              : v1::DTYPE_FLOAT32);
   for (size_t i = map.dims.size(); i-- > 0;) {
     recipe.add_dims()->set_value(Value(map.dims[i], symbols));
     recipe.add_box(map.box[i]);
