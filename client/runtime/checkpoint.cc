@@ -10,8 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/runtime/files.h"
-#include "client/runtime/float_convert.h"
-#include "client/runtime/program_check.h"
 #include "compiler/support/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -71,19 +69,13 @@ absl::Status Bind(Runtime& runtime, const WeightInfo& weight, const StoredTensor
         "weight ", weight.name, ": expected shape [", absl::StrJoin(weight.shape, ", "),
         "], the file has ", Describe(tensor.dtype_text, tensor.shape)));
   }
-  const void* data = tensor.data;
-  std::unique_ptr<char[]> converted;
-  if (tensor.dtype != weight.dtype && weight.bytes > 0) {
-    converted.reset(new char[weight.bytes]);
-    absl::Status status = ConvertFloats(tensor.dtype, tensor.data, weight.dtype, converted.get(),
-                                        weight.bytes / ElementBytes(weight.dtype));
-    if (!status.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("weight ", weight.name, ": the file has ",
-                                                     tensor.dtype_text, ": ", status.message()));
-    }
-    data = converted.get();
+  absl::Status bound = runtime.BindWeight(weight.name, {tensor.data, tensor.dtype, tensor.shape,
+                                                        /*on_device=*/false, /*convert=*/true});
+  if (absl::IsInvalidArgument(bound)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(bound.message(), "; the file has ", tensor.dtype_text));
   }
-  return runtime.BindWeight(weight.name, {data, weight.dtype, weight.shape, /*on_device=*/false});
+  return bound;
 }
 
 }  // namespace

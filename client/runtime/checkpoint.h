@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The weights of a Hugging Face folder (model.safetensors, or shards with model.safetensors.index.json), bound
-// to a program: names and shapes checked, floats converted to the program's dtype on their way to the GPU. Host
-// memory holds one converted tensor at a time; files are mapped, not read.
+// to a program: names and shapes checked, floats converted to the program's dtype on their way to the GPU. The files
+// are mapped, and no tensor is ever whole in other host memory (uploader.h).
 //
 //   HACKC_ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open("Qwen2.5-7B"));
 //   HACKC_ASSIGN_OR_RETURN(std::vector<std::string> unused, checkpoint.BindTo(*runtime));

@@ -37,6 +37,8 @@ namespace hackc::client {
   X(TensorMapEncodeTiled, cuTensorMapEncodeTiled)                 \
   X(MemAlloc, cuMemAlloc)                                         \
   X(MemFree, cuMemFree)                                           \
+  X(MemHostAlloc, cuMemHostAlloc)                                 \
+  X(MemFreeHost, cuMemFreeHost)                                   \
   X(MemcpyHostToDevice, cuMemcpyHtoD)                             \
   X(MemcpyDeviceToHost, cuMemcpyDtoH)                             \
   X(MemsetD8Async, cuMemsetD8Async)                               \

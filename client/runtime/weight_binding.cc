@@ -30,6 +30,7 @@ absl::StatusOr<ResidentTensors> ResidentTensors::Create(const CudaDriver& driver
   tensors.driver_ = &driver;
   tensors.allocator_ = allocator;
   tensors.program_ = program;
+  tensors.uploader_ = std::make_unique<Uploader>(driver);
   tensors.addresses_.resize(program->buffers_size());
   std::vector<std::string> order;
   for (const v1::Buffer& buffer : program->buffers()) {
@@ -84,7 +85,8 @@ absl::Status ResidentTensors::Bind(const std::string& name, const WeightTensor& 
         absl::StrCat("weight ", name, ": the program has none of this name"));
   }
   Named& named = found->second;
-  if (tensor.dtype != named.info.dtype || tensor.shape != named.info.shape) {
+  const bool convert = tensor.convert && !tensor.on_device;
+  if ((tensor.dtype != named.info.dtype && !convert) || tensor.shape != named.info.shape) {
     return absl::InvalidArgumentError(absl::StrCat("weight ", name, ": expected ",
                                                    Describe(named.info.dtype, named.info.shape),
                                                    ", got ", Describe(tensor.dtype, tensor.shape)));
@@ -98,9 +100,12 @@ absl::Status ResidentTensors::Bind(const std::string& name, const WeightTensor& 
     HACKC_ASSIGN_OR_RETURN(upload,
                            DeviceMemory::Allocate(*driver_, named.info.bytes, name, allocator_));
     address = upload.address();
-    HACKC_RETURN_IF_ERROR(
-        driver_->Check(driver_->MemcpyHostToDevice(address, tensor.data, named.info.bytes),
-                       absl::StrCat("upload of ", name)));
+    const int64_t count = named.info.bytes / ElementBytes(named.info.dtype);
+    absl::Status copied =
+        uploader_->Copy(address, named.info.dtype, tensor.data, tensor.dtype, count);
+    if (!copied.ok()) {
+      return absl::Status(copied.code(), absl::StrCat("weight ", name, ": ", copied.message()));
+    }
   }
   named.upload = std::move(upload);
   named.bound = true;
@@ -148,6 +153,7 @@ absl::Status ResidentTensors::AllocatePrepared(CUstream stream) {
 
 void ResidentTensors::ReleaseUploadsUnusedBy(
     const google::protobuf::RepeatedPtrField<v1::EntryPoint>& entry_points) {
+  uploader_ = std::make_unique<Uploader>(*driver_);
   std::set<uint32_t> used;
   for (const v1::EntryPoint& entry : entry_points) {
     for (const FlatLaunch& flat : Flatten(entry.steps())) {

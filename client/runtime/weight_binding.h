@@ -11,23 +11,26 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/runtime/cuda_driver.h"
 #include "client/runtime/device_memory.h"
+#include "client/runtime/uploader.h"
 #include "hackc/v1/program.pb.h"
 
 namespace hackc::client {
 
 // A dense row-major tensor of the caller. On the device it is used where it lies and must outlive the
-// runtime; on the host it is copied before Bind returns.
+// runtime; on the host it is copied before Bind returns, with `convert` from another floating dtype.
 struct WeightTensor {
   const void* data = nullptr;
   v1::DType dtype = v1::DTYPE_UNSPECIFIED;
   std::vector<int64_t> shape;
   bool on_device = false;
+  bool convert = false;
 };
 
 // What the program expects under one name.
@@ -55,7 +58,7 @@ class ResidentTensors {
   // no prepare kernel writes shows up in the results.
   absl::Status AllocatePrepared(CUstream stream);
 
-  // Frees uploaded weights that only `prepare` read; on a prepared model they would be a second copy.
+  // Frees the buffers of uploads, and uploaded weights that only `prepare` read; on a prepared model they would be a second copy.
   void ReleaseUploadsUnusedBy(
       const google::protobuf::RepeatedPtrField<v1::EntryPoint>& entry_points);
 
@@ -77,6 +80,7 @@ class ResidentTensors {
   const CudaDriver* driver_ = nullptr;
   const DeviceAllocator* allocator_ = nullptr;
   const v1::Program* program_ = nullptr;
+  std::unique_ptr<Uploader> uploader_;
   std::vector<WeightInfo> weights_;
   std::map<std::string, Named> named_;
   std::vector<std::vector<CUdeviceptr>> addresses_;  // by buffer and iteration

@@ -213,7 +213,10 @@ TEST_F(CheckpointTest, ShapesAndDtypesAreChecked) {
                             "model.final: expected shape [4], the file has F32 [2, 2]"));
   weights[3] = {"model.final", "I32", {4}, std::string(16, '\0')};
   WriteSafetensors(folder_ / "model.safetensors", weights);
-  EXPECT_THAT(Bind(), Fails(StatusCode::kInvalidArgument, "model.final: the file has I32"));
+  EXPECT_THAT(
+      Bind(),
+      Fails(StatusCode::kInvalidArgument,
+            "model.final: no conversion from DTYPE_INT32 to DTYPE_FLOAT32; the file has I32"));
 }
 
 TEST_F(CheckpointTest, DamagedFilesAreRefused) {

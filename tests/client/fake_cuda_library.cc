@@ -82,6 +82,14 @@ CUresult cuMemFree(CUdeviceptr address) {
   std::free(reinterpret_cast<void*>(address));
   return CUDA_SUCCESS;
 }
+CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+  *memory = std::malloc(bytes);
+  return *memory == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+CUresult cuMemFreeHost(void* memory) {
+  std::free(memory);
+  return CUDA_SUCCESS;
+}
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) {
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
   return CUDA_SUCCESS;

@@ -144,6 +144,17 @@ FakeGpu::FakeGpu(const v1::Program& program) : program_(program) {
     std::free(memory);
     return CUDA_SUCCESS;
   };
+  driver_.MemHostAlloc = [](void** memory, size_t bytes, unsigned) {
+    if (bytes > current->host_memory_limit) return CUDA_ERROR_OUT_OF_MEMORY;
+    *memory = std::malloc(bytes);
+    current->host_allocations.insert(*memory);
+    return CUDA_SUCCESS;
+  };
+  driver_.MemFreeHost = [](void* memory) {
+    if (!current->host_allocations.erase(memory)) return CUDA_ERROR_INVALID_VALUE;
+    std::free(memory);
+    return CUDA_SUCCESS;
+  };
   driver_.MemcpyHostToDevice = [](CUdeviceptr to, const void* from, size_t bytes) {
     std::memcpy(reinterpret_cast<void*>(to), from, bytes);
     return CUDA_SUCCESS;

@@ -57,6 +57,7 @@ class FakeGpu {
   std::map<std::string, std::function<void(const Launch&)>> kernels;
   std::vector<Launch> launches;
   std::set<void*> allocations;
+  std::set<void*> host_allocations;
   std::set<std::pair<int, int>> attributes_set;  // attribute, value
   int major = 9;
   int minor = 0;
@@ -70,6 +71,7 @@ class FakeGpu {
   uint32_t wrong_parameter_offset = 0;  // added to what the driver says of every parameter
   CUresult next_launch_result = CUDA_SUCCESS;
   size_t memory_limit = SIZE_MAX;
+  size_t host_memory_limit = SIZE_MAX;  // of one pinned buffer
 
  private:
   static void TakeParameters(CUfunction function, void** parameters, Launch* taken);
