@@ -172,7 +172,9 @@ absl::StatusOr<Plan> MakePlan(const CompileRequest& request) {
   lowered.reserve(graphs.size());
   std::vector<program::EntryModule> entries;
   for (EntryGraph& entry : graphs) {
-    HACKC_ASSIGN_OR_RETURN(lowered.emplace_back(), passes::LowerModule(std::move(entry.graph)));
+    HACKC_ASSIGN_OR_RETURN(
+        lowered.emplace_back(),
+        passes::LowerModule(std::move(entry.graph), nullptr, {target.multiprocessors}));
     for (const auto& [pass, milliseconds] : lowered.back().times) {
       plan.times.push_back({entries.empty() ? pass : entry.name + "." + pass, milliseconds});
     }

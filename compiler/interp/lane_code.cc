@@ -19,13 +19,15 @@ void Combine(ir::Monoid monoid, Arithmetic arithmetic, const double* operands, d
     case ir::Monoid::kProduct: s[0] = round(s[0] * x); return;
     case ir::Monoid::kMax: s[0] = std::fmax(s[0], x); return;
     case ir::Monoid::kMin: s[0] = std::fmin(s[0], x); return;
+    case ir::Monoid::kLogSumExp:
     case ir::Monoid::kSoftmaxSum: {
       if (x == -std::numeric_limits<double>::infinity()) return;  // a score of weight 0
       const double maximum = std::fmax(s[0], x);
       const double keep = round(std::exp(round(s[0] - maximum)));
       const double weight = round(std::exp(round(x - maximum)));
       s[1] = round(round(s[1] * keep) + weight);
-      s[2] = round(round(s[2] * keep) + round(weight * operands[1]));
+      if (monoid == ir::Monoid::kSoftmaxSum)
+        s[2] = round(round(s[2] * keep) + round(weight * operands[1]));
       s[0] = maximum;
       return;
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/interp/lane_expr.h"
 
+#include <cmath>
+
 #include "compiler/ir/expr_query.h"
 
 namespace hackc::interp {
@@ -261,8 +263,10 @@ void LaneExpr::EvalLoad(LaneState& state, const Active& active) {
     for (int lane : reads) {
       for (size_t i = 0; i < rank; ++i) indices[i] = values[i][lane].i;
       const double* s = acc.State(lane, acc.Offset(indices, rank));
-      const bool quotient = acc.monoid == ir::Monoid::kSoftmaxSum;
-      const double value = quotient ? (s[1] == 0 ? 0 : s[2] / s[1]) : s[0];
+      double value = s[0];
+      if (acc.monoid == ir::Monoid::kSoftmaxSum) value = s[1] == 0 ? 0 : s[2] / s[1];
+      if (acc.monoid == ir::Monoid::kLogSumExp && s[1] != 0)
+        value += RoundResult(state.arithmetic, dtype_, std::log(s[1]));
       result_[lane].f = RoundResult(state.arithmetic, dtype_, value);
     }
   }

@@ -58,7 +58,22 @@ int64_t Multiple(const Expr& goal, const Expr& fact) {
 }  // namespace
 
 void AccessProver::SetAxis(const std::string& name, const Expr& extent) {
-  ranges_.SetAxis(name, Resolve(extent));
+  const Expr resolved = Resolve(extent);
+  ranges_.SetAxis(name, resolved);
+  AssumeBelow(Axis(name), resolved);
+}
+
+// An axis below max(min(a, b), 0) is below both: there is one only where the minimum is above 0.
+void AccessProver::AssumeBelow(const Expr& axis, const Expr& extent) {
+  const Binary* clamp = As<Binary>(extent);
+  if (clamp && clamp->op == BinaryOp::kMax && AsInt(clamp->b) == 0) {
+    AssumeBelow(axis, clamp->a);
+  } else if (clamp && clamp->op == BinaryOp::kMin) {
+    for (const Expr& limit : {clamp->a, clamp->b}) {
+      facts_.push_back(limit - axis - 1);
+      AssumeBelow(axis, limit);
+    }
+  }
 }
 
 void AccessProver::SetBuiltin(BuiltinKind kind, const Expr& extent) {

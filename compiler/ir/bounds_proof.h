@@ -28,7 +28,7 @@ class AccessProver {
  public:
   explicit AccessProver(const std::vector<SymbolDecl>& symbols) : ranges_(symbols) {}
 
-  void SetAxis(const std::string& name, const Expr& extent);  // 0 <= name < extent
+  void SetAxis(const std::string& name, const Expr& extent);  // 0 <= name < extent, until Leave
   void SetBuiltin(BuiltinKind kind, const Expr& extent);      // 0 <= kind < extent
   void SetLet(const std::string& name, const Expr& value);    // integers
 
@@ -46,6 +46,7 @@ class AccessProver {
   Expr Resolve(const Expr& e);
   Expr ResolveNode(const Expr& e);
   bool Prove(const Expr& goal);
+  void AssumeBelow(const Expr& axis, const Expr& extent);
 
   RangeMap ranges_;
   std::unordered_map<std::string, Expr> lets_;

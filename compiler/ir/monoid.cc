@@ -6,7 +6,8 @@
 
 namespace hackc::ir {
 namespace {
-constexpr std::array<std::string_view, 5> kNames = {"sum", "max", "min", "product", "softmax_sum"};
+constexpr std::array<std::string_view, 6> kNames = {"sum",     "max",         "min",
+                                                    "product", "softmax_sum", "log_sum_exp"};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
@@ -23,6 +24,7 @@ int OperandCount(Monoid monoid) { return monoid == Monoid::kSoftmaxSum ? 2 : 1; 
 
 std::vector<double> Identity(Monoid monoid) {
   if (monoid == Monoid::kSoftmaxSum) return {-kInfinity, 0, 0};
+  if (monoid == Monoid::kLogSumExp) return {-kInfinity, 0};
   constexpr double kOf[] = {0, -kInfinity, kInfinity, 1};  // sum, max, min, product
   return {kOf[static_cast<size_t>(monoid)]};
 }

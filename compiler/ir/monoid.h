@@ -7,6 +7,8 @@
 //     combine((m1,l1,a1),(m2,l2,a2)): m = max(m1,m2); l = l1*exp(m1-m) + l2*exp(m2-m); a likewise.
 //     It makes streaming attention, split key/value and the parallel softmax one reduction.
 //     A state that saw no score above -inf reads as 0.
+//   kLogSumExp: state (maximum, sum); operand (score); result maximum + log(sum), -inf where nothing was seen. It
+//     is the score that a softmax sum over part of an axis has in a softmax sum over the parts.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -18,9 +20,9 @@
 
 namespace hackc::ir {
 
-enum class Monoid : uint8_t { kSum, kMax, kMin, kProduct, kSoftmaxSum };
+enum class Monoid : uint8_t { kSum, kMax, kMin, kProduct, kSoftmaxSum, kLogSumExp };
 
-std::string_view Name(Monoid monoid);  // "sum", "max", "min", "product", "softmax_sum"
+std::string_view Name(Monoid monoid);  // "sum", "max", "min", "product", "softmax_sum", ...
 std::optional<Monoid> MonoidFromName(std::string_view name);
 int OperandCount(Monoid monoid);              // 1, or 2 for kSoftmaxSum
 std::vector<double> Identity(Monoid monoid);  // one value for each state component

@@ -43,12 +43,17 @@ absl::Status Broken(std::string_view pass, const std::string& what, const AnyMod
       Cat("pass ", pass, ": ", what, "\nthe IR before it:\n", Print(before)));
 }
 
-AnyModule Run(const ModulePass& pass, const AnyModule& before) {
+AnyModule Run(const ModulePass& pass, const AnyModule& before, const SplitOptions& split) {
   return std::visit(
-      [&]<typename Target, typename Source>(Target (*function)(const Source&)) -> AnyModule {
+      [&]<typename Target, typename Source, typename... Options>(
+          Target (*function)(const Source&, Options...)) -> AnyModule {
         const Source* source = std::get_if<Source>(&before);
         HACKC_CHECK(source != nullptr) << "pass " << pass.name << " stands at the wrong level";
-        return function(*source);
+        if constexpr (sizeof...(Options) > 0) {
+          return function(*source, split);
+        } else {
+          return function(*source);
+        }
       },
       pass.run);
 }
@@ -60,11 +65,13 @@ const std::vector<ModulePass>& ModulePasses() {
       {"fuse_projections", &FuseProjections}, {"lower_graph", &LowerGraph},
       {"inline_views", &InlineViews},         {"dead_values", &DeadValues},
       {"lower_tensor", &LowerTensor},         {"merge_launches", &MergeLaunches},
+      {"split_reductions", &SplitReductions},
   };
   return *table;
 }
 
-absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph, const ModuleObserver& observer) {
+absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph, const ModuleObserver& observer,
+                                          const SplitOptions& split) {
   LoweredModule lowered;
   AnyModule current = std::move(graph);
   if (auto errors = Verify(current); !errors.empty()) {
@@ -74,7 +81,7 @@ absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph, const ModuleObs
     auto start = std::chrono::steady_clock::now();
     AnyModule next;
     try {
-      next = Run(pass, current);
+      next = Run(pass, current, split);
     } catch (const InternalError& error) {
       return Broken(pass.name, error.what(), current);
     }

@@ -20,6 +20,7 @@
 #include "compiler/ir/graph.h"
 #include "compiler/ir/loop_module.h"
 #include "compiler/ir/tensor.h"
+#include "compiler/passes/loop/split_reductions.h"
 
 namespace hackc::passes {
 
@@ -30,7 +31,8 @@ struct ModulePass {
   std::variant<
       ir::GraphModule (*)(const ir::GraphModule&), ir::TensorModule (*)(const ir::GraphModule&),
       ir::TensorModule (*)(const ir::TensorModule&), ir::LoopModule (*)(const ir::TensorModule&),
-      ir::LoopModule (*)(const ir::LoopModule&)>
+      ir::LoopModule (*)(const ir::LoopModule&),
+      ir::LoopModule (*)(const ir::LoopModule&, const SplitOptions&)>
       run;
 };
 const std::vector<ModulePass>& ModulePasses();
@@ -49,7 +51,8 @@ struct LoweredModule {
 };
 
 absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph,
-                                          const ModuleObserver& observer = nullptr);
+                                          const ModuleObserver& observer = nullptr,
+                                          const SplitOptions& split = {});
 
 // Text of a module of any level.
 std::string Print(const AnyModule& module);

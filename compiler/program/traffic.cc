@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/simplify.h"
 #include "compiler/program/dim_expr.h"
 
 namespace hackc::program {
@@ -17,7 +18,7 @@ using ir::Expr;
 
 class Walker {
  public:
-  explicit Walker(const ir::LoopFn& loop) : loop_(loop) {}
+  explicit Walker(const ir::LoopFn& loop) : loop_(loop), ranges_(loop.fn.symbols) {}
 
   Traffic Run() {
     WalkBlock(loop_.fn.body);
@@ -60,17 +61,19 @@ class Walker {
   }
 
   void Enter(const ir::For& loop) {
-    auto with = [&](bool mean) {
-      Expr extent = ir::Substitute(loop.extent, [&](const std::string& name) -> Expr {
+    auto with = [&](auto coordinate) {
+      return ir::Substitute(loop.extent, [&](const std::string& name) -> Expr {
         auto it = extents_.find(name);
-        if (it == extents_.end()) return nullptr;
-        return mean ? ir::FloorDiv(it->second - 1, 2) : it->second - 1;
+        return it == extents_.end() ? nullptr : coordinate(it->second);
       });
-      return extent;
     };
-    Expr most = with(false);
+    // Extents grow with an outer axis (causality), or shrink (the last part of an axis).
+    Expr first = with([](const Expr&) { return ir::IntLit(0); });
+    Expr last = with([](const Expr& extent) { return extent - 1; });
+    Expr most = ir::Simplify(ir::Max(first, last), ranges_);
     extents_[loop.axis] = most;
-    loops_.push_back({loop.axis, FromExpr(most), FromExpr(with(true))});
+    Expr mean = with([](const Expr& extent) { return ir::FloorDiv(extent - 1, 2); });
+    loops_.push_back({loop.axis, FromExpr(most), FromExpr(mean)});
   }
 
   // Float operations of `e`, and `extra`, in all iterations; and the elements that its loads reach.
@@ -113,6 +116,7 @@ class Walker {
   }
 
   const ir::LoopFn& loop_;
+  ir::RangeMap ranges_;
   std::vector<Loop> loops_;
   std::map<std::string, Expr> extents_;  // at most, over symbols
   std::map<std::string, std::set<std::string>> let_axes_;

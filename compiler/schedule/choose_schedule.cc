@@ -11,7 +11,8 @@ namespace {
 
 using namespace ir;  // NOLINT
 
-constexpr int64_t kRowThreads = 256;
+constexpr int64_t kRowThreads = 256;  // of a row, at most
+constexpr int64_t kFewRows = 16;      // of a softmax sum
 
 constexpr Digit Threads(int64_t extent, int64_t stride) {
   return {Digit::Kind::kThread, static_cast<int>(extent), static_cast<int>(stride)};
@@ -342,8 +343,8 @@ class Chooser {
     };
     while (bytes() > target_.shared_bytes_per_block && bj > 16) bj /= 2;
     while (bytes() > target_.shared_bytes_per_block && bs > 16) bs /= 2;
-    if (score != nullptr && row_count == 1 && facts_.softmax_values.size() == 1) {
-      OneRow(j, *score, columns, dim, width);
+    if (row_count <= kFewRows && facts_.softmax_values.size() == 1) {
+      FewRows(j, score, row, row_count, columns, dim, width);
       return;
     }
     if (score != nullptr && MatrixPossible(*score) && !row.empty() && width % 8 == 0 &&
@@ -390,30 +391,43 @@ class Chooser {
       StageAt(value, j, static_cast<int>(16 / element));
   }
 
-  // One query: threads over keys for the scores; for the values, threads over columns, and groups of them over
-  // keys, whose parts are added up once at the end.
-  void OneRow(const std::string& j, const Contraction& score,
-              const std::vector<const AxisFacts*>& columns, int64_t dim, int64_t width) {
-    const int64_t element = SizeOf(score.b_dtype);
-    int64_t keys = 128;
-    const int64_t row = (dim + width) * element + 32;
-    while (keys > 32 && 2 * keys * row > target_.shared_bytes_per_block - 8192) keys /= 2;
-    schedule_.threads = static_cast<int>(keys);
+  // Few queries, or scores that are only loaded: for the scores, threads over keys and pairs of rows; for the
+  // values, threads over columns, and groups of them over keys, whose parts are added up once at the end.
+  void FewRows(const std::string& j, const Contraction* score, const std::string& row, int64_t rows,
+               const std::vector<const AxisFacts*>& columns, int64_t dim, int64_t width) {
+    const int64_t element = score ? SizeOf(score->b_dtype) : 4;
+    const int64_t bytes = (dim + width) * element + 32;  // staged of a key
+    // Up to eight rows share what is read; half of the threads take half of them.
+    const int64_t tile = CeilDivide(rows, CeilDivide(rows, 8)), halves = rows > 1 ? 2 : 1;
+    int64_t keys = 128 / halves;
+    if (!score)
+      keys = std::clamp<int64_t>(std::bit_ceil<uint64_t>(facts_.Find(j)->max_extent), 32, 128);
+    while (keys > 32 && 2 * keys * bytes > target_.shared_bytes_per_block - 8192) keys /= 2;
+    // Scores that are only loaded are few: more threads for the values.
+    const int64_t threads = score ? keys : 256;
+    schedule_.threads = static_cast<int>(threads * halves);
     int64_t vector = PowerOfTwoIn(width, 16 / element);
-    int64_t lanes = PowerOfTwoIn(width / vector, keys);
-    int64_t groups = keys / lanes;
+    while (rows > 1 && vector > 1 && width / vector < 32) vector /= 2;
+    int64_t lanes = PowerOfTwoIn(width / vector, threads);
+    int64_t groups = threads / lanes;
+    if (!row.empty()) {
+      Add(row, LoopKind::kGridX, 1,
+          Digits({Threads(halves, threads), Registers(CeilDivide(tile, halves))}));
+    }
     Add(j, LoopKind::kSerial, 1, Digits({Threads(keys, 1)}));
-    Add(score.k_axis, LoopKind::kSerial, 1, Digits({Registers(PowerOfTwoIn(dim, 16 / element))}));
-    int64_t unit = std::min<int64_t>(4, keys / groups);
-    Add(j + "_value", LoopKind::kSerial, keys / (groups * unit),
-        Digits({Threads(groups, lanes), Registers(unit)}));
+    int64_t unit = std::clamp<int64_t>(keys / groups, 1, 4);
+    Add(j + "_value", LoopKind::kSerial, std::max<int64_t>(1, keys / (groups * unit)),
+        Digits({Threads(std::min(groups, keys), lanes), Registers(unit)}));
     for (const AxisFacts* axis : columns) {
       Add(axis->name, LoopKind::kSerial, 1,
           Digits({Registers(width / (vector * lanes)), Threads(lanes, 1), Registers(vector)}));
     }
-    StageAt(score.b, j, static_cast<int>(16 / element));
+    if (!score) return;
+    Add(score->k_axis, LoopKind::kSerial, 1, Digits({Registers(PowerOfTwoIn(dim, 16 / element))}));
+    if (rows > 1) StageAt(score->a, row, static_cast<int>(16 / element));
+    StageAt(score->b, j, static_cast<int>(16 / element));
     StageAt(facts_.softmax_values[0], j, static_cast<int>(16 / element));
-    Ring(j, keys * row, 8192);
+    Ring(j, keys * bytes, 8192 + (rows > 1 ? tile * (dim + 8) * element : 0));
   }
 
   LoopFacts facts_;

@@ -36,14 +36,19 @@ Unit ToUnit(ir::LoopModule module) {
   return kernels;
 }
 
-template <typename Target, typename Source>
-Pass OfModule(std::string_view name, Target (*function)(const Source&)) {
+template <typename Target, typename Source, typename... Options>
+Pass OfModule(std::string_view name, Target (*function)(const Source&, Options...)) {
   return {std::string(name), LevelOfType<Source>(), LevelOfType<Target>(),
-          [function](const Unit& unit, const schedule::Target&) -> absl::StatusOr<Unit> {
+          [function](const Unit& unit, const schedule::Target& target) -> absl::StatusOr<Unit> {
             if constexpr (std::is_same_v<Source, ir::LoopModule>) {
               // Functions that stand alone are no model: nothing to do.
               const auto& module = std::get<Kernels>(unit).module;
-              return module ? ToUnit(function(*module)) : unit;
+              if (!module) return unit;
+              if constexpr (sizeof...(Options) > 0) {
+                return ToUnit(function(*module, {target.multiprocessors}));
+              } else {
+                return ToUnit(function(*module));
+              }
             } else {
               return ToUnit(function(std::get<Source>(unit)));
             }

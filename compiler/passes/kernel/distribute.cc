@@ -34,9 +34,10 @@ Expr CombineTwo(Monoid monoid, const Expr& a, const Expr& b) {
     case Monoid::kMax: return MakeBinary(BinaryOp::kMax, a, b);
     case Monoid::kMin: return MakeBinary(BinaryOp::kMin, a, b);
     case Monoid::kProduct: return a * b;
-    case Monoid::kSoftmaxSum: break;
+    case Monoid::kSoftmaxSum:
+    case Monoid::kLogSumExp: break;
   }
-  HACKC_FAIL() << "softmax_sum must be expanded before distribution";
+  HACKC_FAIL() << Name(monoid) << " must be expanded before distribution";
   return nullptr;
 }
 

@@ -48,6 +48,8 @@ class Expander {
         out.push_back(MakeStmt(Alloc{state.total}));
         out.push_back(MakeStmt(Store{state.total, {}, FloatLit(0), nullptr}));
         states_[acc->name] = state;
+      } else if (acc && acc->monoid == Monoid::kLogSumExp) {
+        log_sums_[acc->name];  // read from the state whose scores it shares
       } else if (const auto* loop = As<For>(stmt)) {
         const Accumulate* update = FindUpdate(loop->body);
         if (update != nullptr && loop->role != AxisRole::kFree) {
@@ -84,9 +86,17 @@ class Expander {
     return nullptr;
   }
 
-  // Reads of a finished state: accumulator / total, 0 where nothing was seen.
+  // Reads of a finished state: accumulator / total, 0 where nothing was seen; or maximum + log(total).
   Expr ReadResults(const Expr& e) const {
     return Rewrite(e, [&](const Expr& node) -> Expr {
+      if (const auto* var = As<Var>(node); var && log_sums_.count(var->name)) {
+        const State& of = log_sums_.at(var->name);
+        HACKC_CHECK(!of.name.empty()) << var->name << ": no softmax_sum of the same scores";
+        Expr total = LocalScalar(of.total);
+        return MakeSelect(Lt(FloatLit(0), total),
+                          LocalScalar(of.maximum) + MakeUnary(UnaryOp::kLog, total),
+                          FloatLit(-kInfinity));
+      }
       const State* state = nullptr;
       std::vector<Expr> indices;
       if (const auto* load = As<Load>(node); load && states_.count(load->buffer)) {
@@ -122,9 +132,15 @@ class Expander {
   // of 0 times NaN is NaN. All rows share one bound, which a matrix instruction needs.
   Expr GuardValues(const Expr& value, const std::string& axis, const Expr& end) const {
     Expr bound = LargestEnd(end);
-    HACKC_CHECK(bound != nullptr || tile_.schedule.instruction != MatrixInstruction::kMma)
-        << "no bound of " << axis << " that all rows share";
-    if (bound == nullptr) bound = end;
+    if (bound == nullptr) {
+      bound = end;
+      for (const std::string& name : FreeVars(end)) {
+        const AxisSchedule* of = FindAxis(name);
+        HACKC_CHECK(tile_.schedule.instruction != MatrixInstruction::kMma || !of ||
+                    of->digits.empty())
+            << "no bound of " << axis << " that all rows share";
+      }
+    }
     return Rewrite(value, [&](const Expr& node) -> Expr {
       const auto* load = As<Load>(node);
       if (load == nullptr) return nullptr;
@@ -145,7 +161,7 @@ class Expander {
   // Rewrites the reduce loop `loop` that updates `state`.
   void Stream(const For& loop, const State& state, Block& out) {
     const std::string& j = loop.axis;
-    AxisSchedule* axis = FindAxis(j);
+    const AxisSchedule* axis = FindAxis(j);
     HACKC_CHECK(axis != nullptr) << "softmax axis " << j << " has no schedule";
     std::vector<Digit> digits = axis->digits;
     const int64_t chunk = axis->steps * CoordinateCount(digits);
@@ -158,10 +174,15 @@ class Expander {
     std::vector<For> value_loops;
     Block value_lets;
     const Accumulate* update = nullptr;
+    Expr log_score;
     for (const Stmt& stmt : loop.body) {
       if (const auto* let = As<Let>(stmt)) lets[let->name] = let->value;
-      if (const auto* direct = As<Accumulate>(stmt); direct && direct->name == state.name) {
+      const auto* direct = As<Accumulate>(stmt);
+      if (direct && direct->name == state.name) {
         update = direct;
+      } else if (direct && log_sums_.count(direct->name)) {
+        log_sums_[direct->name] = state;
+        log_score = direct->operands.at(0);
       } else if (const auto* inner = As<For>(stmt); inner && FindUpdate(inner->body)) {
         HACKC_CHECK(update == nullptr) << "two updates of " << state.name;
         const Block* body = &inner->body;
@@ -184,6 +205,8 @@ class Expander {
       }
     }
     HACKC_CHECK(update != nullptr && update->operands.size() == 2) << state.name;
+    HACKC_CHECK(!log_score || Equal(log_score, update->operands[0]))
+        << state.name << ": log_sum_exp of other scores";
 
     auto at = [&](const std::string& local) { return Axis(chunk_axis) * chunk + Axis(local); };
     auto inline_lets = [&](const Expr& e) {
@@ -312,8 +335,8 @@ class Expander {
     });
   }
 
-  AxisSchedule* FindAxis(const std::string& name) {
-    for (AxisSchedule& axis : tile_.schedule.axes) {
+  const AxisSchedule* FindAxis(const std::string& name) const {
+    for (const AxisSchedule& axis : tile_.schedule.axes) {
       if (axis.axis == name) return &axis;
     }
     return nullptr;
@@ -330,6 +353,8 @@ class Expander {
   TileFn tile_;
   RangeMap ranges_;
   std::map<std::string, State> states_;
+  std::map<std::string, State>
+      log_sums_;  // log_sum_exp states, and the softmax sums that they are read from
 };
 
 }  // namespace
