@@ -12,7 +12,7 @@ namespace {
 using namespace ir;  // NOLINT
 
 constexpr int64_t kRowThreads = 256;  // of a row, at most
-constexpr int64_t kFewRows = 16;      // of a softmax sum
+constexpr int64_t kFewQueries = 16;   // rows of a softmax sum
 
 constexpr Digit Threads(int64_t extent, int64_t stride) {
   return {Digit::Kind::kThread, static_cast<int>(extent), static_cast<int>(stride)};
@@ -343,7 +343,7 @@ class Chooser {
     };
     while (bytes() > target_.shared_bytes_per_block && bj > 16) bj /= 2;
     while (bytes() > target_.shared_bytes_per_block && bs > 16) bs /= 2;
-    if (row_count <= kFewRows && facts_.softmax_values.size() == 1) {
+    if (row_count <= kFewQueries && facts_.softmax_values.size() == 1) {
       FewRows(j, score, row, row_count, columns, dim, width);
       return;
     }
