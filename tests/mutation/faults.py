@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT
+"""The seeded faults: small mistakes of the kind that compilers have, one each.
+
+F(file, old, new, why not caught): `old` stands once in compiler/<file>. `new` replaces it where the fault is on:
+`@` in it stands for "is on", for text that is neither an expression nor a statement. "" drops a statement. Faults are
+applied in order, so that a later one may lie inside the text of an earlier one. A fault that tests need not catch
+has the reason.
+"""
+
+import collections
+
+Fault = collections.namedtuple("Fault", "file old new reason")
+
+
+def F(file, old, new, reason=""):
+    return Fault(file, old, new, reason)
+
+
+SPLIT, SOFTMAX, DISTRIBUTE = "passes/tile/split_axes.cc", "passes/tile/expand_softmax.cc", "passes/kernel/distribute.cc"
+VECTOR, RING, BARRIER = ("passes/kernel/vectorize.cc", "passes/kernel/pipeline_copies.cc",
+                         "passes/kernel/insert_barriers.cc")
+BUILDER, MERGE, GRAPH = "passes/loop/loop_builder.cc", "passes/loop/merge_launches.cc", "passes/tensor/lower_graph.cc"
+JOIN, SIMPLIFY, RANGES = "passes/graph/fuse_projections.cc", "ir/simplify.cc", "ir/ranges.cc"
+PROOF, KERNEL, TILE, STMT = "ir/bounds_proof.cc", "ir/kernel_verify.cc", "ir/tile_verify.cc", "ir/stmt_verify.cc"
+EMIT, EXPR, PLAN, CARRY = ("codegen/cuda_emitter.cc", "codegen/cuda_expr.cc", "program/workspace_plan.cc",
+                           "program/settle_carries.cc")
+
+FAULTS = [
+    # ---- masks and tiles
+    F(SPLIT, "if (!ProveLess(info.global, extent, ranges_)) info.valid = Lt(info.global, extent);", ""),
+    F(SPLIT, "Lt(info.global, extent)", "Le(info.global, extent)"),
+    F(SPLIT, "IntLit(local->local - 1)", "IntLit(0)"),
+    F(SPLIT, "if (!is_kept) states_.at(update.name).partial_over |= ThreadMask(info.digits);", ""),
+    F(SPLIT, "if (info.role != AxisRole::kFree) guard = And(guard, info.valid);", ""),
+    F(SPLIT, "for (const AxisInfo& info : context_) guard = And(guard, info.valid);", ""),
+    F(SPLIT, "if (!ProveLess(index, it->second->shape[i], ranges_))\n"
+             "        guard = And(guard, Lt(index, it->second->shape[i]));", ""),
+    F(SPLIT, "Mod(turn, stage.depth)", "Mod(turn, stage.depth - 1)"),
+    F(SPLIT, "axes_.at(axes[i]).base", "IntLit(0)"),
+    F(SPLIT, "if (layout && *layout != digits) agree = false;", ""),
+    F(SPLIT, "stride *= static_cast<int>(span);", ""),
+    F(SPLIT, "Axis(step_name) * info.local", "Axis(step_name)"),
+    # ---- softmax
+    F(SOFTMAX, "MakeStmt(Store{state.maximum, {}, FloatLit(-kInfinity), nullptr})",
+      "MakeStmt(Store{state.maximum, {}, FloatLit(0), nullptr})"),
+    F(SOFTMAX, "Lt(at(score_axis), end)", "Le(at(score_axis), end)"),
+    F(SOFTMAX, 'score_loop.push_back(MakeStmt(Let{scores + "_masked", masked}));',
+      'score_loop.push_back(MakeStmt(Let{scores + "_masked", MakeSelect(Lt(at(score_axis), end), '
+      'bind(update->operands[0], score_axis), FloatLit(0))}));'),
+    F(SOFTMAX, "MakeSelect(MakeBinary(BinaryOp::kEq, peak, FloatLit(-kInfinity)), FloatLit(0), peak)", "peak"),
+    F(SOFTMAX, "old_sum * rescale", "old_sum"),
+    F(SOFTMAX, "LocalScalar(state.total) * rescale + MakeVar(chunk_sum, DType::kF32)",
+      "LocalScalar(state.total) + MakeVar(chunk_sum, DType::kF32)"),
+    F(SOFTMAX, "And(load->guard, Lt(Axis(axis), bound))", "load->guard"),
+    F(SOFTMAX, "CeilDiv(end, chunk)", "FloorDiv(end, chunk)"),
+    # ---- threads and registers
+    F(DISTRIBUTE, "left == 0 ? index : Mod(index, loops[i]->extent)", "index"),
+    F(DISTRIBUTE, "FloatLit(Identity(acc.monoid)[0])", "FloatLit(0)"),
+    F(DISTRIBUTE, "if (update.guard) total = MakeSelect(Map(update.guard), total, old);", ""),
+    F(DISTRIBUTE, "copy.guard = And(copy.guard, MakeBinary(BinaryOp::kEq, bits, IntLit(0)));", ""),
+    F(DISTRIBUTE, "(combine.thread_mask & bit) == 0", "(combine.thread_mask & bit) == 0 || bit == 16"),
+    F(DISTRIBUTE, "int warps = combine.thread_mask & ~31;", "int warps = @ ? 0 : combine.thread_mask & ~31;"),
+    F(DISTRIBUTE, "nest_mask_ |= ThreadMask(loop.digits);", ""),
+    F(DISTRIBUTE, "if (!Varies(*a, m.axis)) std::swap(a, b);", ""),
+    F(DISTRIBUTE, "Expr column = FloorDiv(lane, 16) * 8;", "Expr column = FloorDiv(lane, @ ? 8 : 16) * 8;"),
+    F(DISTRIBUTE, "bool transposed = !Varies(*b, k.axis, b->indices.size() - 1);",
+      "bool transposed = !@ && !Varies(*b, k.axis, b->indices.size() - 1);"),
+    F(DISTRIBUTE, "(rows.index * columns.count + columns.index) * 4", "(columns.index * rows.count + rows.index) * 4"),
+    F(DISTRIBUTE, "columns.index * 4;", "(@ ? IntLit(0) : columns.index * 4);"),
+    F(DISTRIBUTE, "index * extent + value;\n    return index;", "(@ ? index + value : index * extent + value);\n"
+                                                                "    return index;"),
+    # ---- vectors
+    F(VECTOR, "if (!Divides(At(binary->a, axis, IntLit(0)), width) || !Divides(binary->b, width))\n"
+              "      return std::nullopt;", ""),
+    F(VECTOR, "if (memory.row && !Divides(memory.row, width)) return false;", ""),
+    F(VECTOR, "IntLit(0) : Axis(axis) * width;\n      std::vector<Expr> at;",
+      "IntLit(0) : @ ? Axis(axis) : Axis(axis) * width;\n      std::vector<Expr> at;"),
+    F(VECTOR, "At(*whole, axis, first)};", "@ ? Expr() : At(*whole, axis, first)};"),
+    # ---- rings and barriers
+    F(RING, "pipelined.body = {MakeStmt(AsyncWait{depth - 2}), MakeStmt(Barrier{})};",
+      "pipelined.body = {MakeStmt(AsyncWait{depth - 2}), MakeStmt(Barrier{})};\n    if (@) pipelined.body.pop_back();"),
+    F(RING, "AsyncWait{depth - 2}", "AsyncWait{depth - (@ ? 1 : 2)}"),
+    F(RING, "if (nested) out.push_back(MakeStmt(Barrier{}));", ""),
+    F(RING, "for (int i = 0; i + 1 < depth; ++i) fill(", "for (int i = 0; i + (@ ? 2 : 1) < depth; ++i) fill("),
+    F(RING, "Axis(loop.axis) + (depth - 1)", "Axis(loop.axis) + depth"),
+    F(RING, "into.push_back(MakeStmt(AsyncCommit{}));", ""),
+    F(BARRIER, "if (const auto* store = As<VectorStore>(stmt)) write(store->target);", ""),
+    F(BARRIER, "if (const auto* load = As<LoadMatrix>(stmt)) read(load->source);", ""),
+    F(BARRIER, "since.written.count(name) || since.read.count(name)", "since.written.count(name) > 0"),
+    F(BARRIER, "state.Join(use);\n      out.push_back(stmt);", "out.push_back(stmt);"),
+    # ---- loops
+    F(BUILDER, "if (DependsOn(op, value)) return {};", ""),
+    F(BUILDER, "a * Value(Apply(contract.b, bound))", "a + Value(Apply(contract.b, bound))"),
+    # ---- algebra of the model
+    F(GRAPH, "mean + Number(n.epsilon)", "mean"),
+    F(GRAPH, "score * Number(n.scale)", "score"),
+    F(GRAPH, "MakeSelect(first, Number(-1), Number(1))", "MakeSelect(first, Number(1), Number(-1))"),
+    F(GRAPH, "Wide(n.x, at_) * scale * weight", "Wide(n.x, at_) * scale"),
+    F(GRAPH, "at_[2] * n.head_dim + at_[3] + n.first", "at_[2] * n.head_dim + at_[3]"),
+    F(GRAPH, "index[0] = at_[0] - begin;", "index[0] = at_[0];"),
+    F(GRAPH, "Divide(x, one + Unary(UnaryOp::kExp, Unary(UnaryOp::kNeg, x)))", "Divide(x, one + Unary(UnaryOp::kExp, x))"),
+    F(JOIN, "first += AsInt(segment.ops[i].type.shape.back()).value_or(0);", ""),
+    F(JOIN, "features = features + weight.type.shape[0];", "features = weight.type.shape[0];"),
+    # ---- index arithmetic
+    F(SIMPLIFY, "FloorDivide(total.constant, divisor)", "total.constant / divisor"),
+    F(SIMPLIFY, "bounds.min >= 0 && bounds.max < size", "bounds.max < size"),
+    F(SIMPLIFY, "*period % divisor != 0", "*period < divisor"),
+    F(SIMPLIFY, "sum.terms[j].coefficient != wanted", "sum.terms[j].coefficient < wanted"),
+    F(SIMPLIFY, "return ProveLess(n->b, n->a, ranges_) ? BoolLit(false) : nullptr;",
+      "return ProveLessEqual(n->b, n->a, ranges_) ? BoolLit(false) : nullptr;"),
+    F(RANGES, "b.max - 1)}", "b.max - (@ ? 2 : 1))}"),
+    F(RANGES, "a % b != 0 && a < 0 ? q - 1 : q", "q"),
+    F(RANGES, "Bounds(extent, *this).max - 1", "Bounds(extent, *this).max - 2"),
+    F(RANGES, "std::gcd(a, b)", "a"),
+    F(RANGES, "if (term.coefficient < 0) {", "if (!@ && term.coefficient < 0) {"),
+    F(RANGES, "MakeBinary(BinaryOp::kSub, b, a) - 1", "MakeBinary(BinaryOp::kSub, b, a)"),
+    F(PROOF, "large - small - std::max<int64_t>(1, gap)", "large - small - 2 * std::max<int64_t>(1, gap)"),
+    # ---- verifiers
+    F(KERNEL, "if (Control() != Varies::kNever)", "if (!@ && Control() != Varies::kNever)"),
+    F(KERNEL, "range.min < 1 || range.max > most", "range.min < 1"),
+    F(KERNEL, "shared > limits_.shared_bytes", "false"),
+    F(KERNEL, "if (!aligned)", "if (!@ && !aligned)"),
+    F(KERNEL, "Varies::kByThread) Error(", "Varies::kByThread && !@) Error("),
+    F(TILE, "if (bits & outer_bits)", "if (!@ && (bits & outer_bits))"),
+    F(TILE, "CoordinateCount(layout[i]) != extent", "false"),
+    F(STMT, "!prover_.Less(last, info->extents[i])", "false"),
+    F(STMT, "!defined_.insert(name).second", "!defined_.insert(name).second && !@"),
+    F(STMT, "indices[i] + (width - 1)", "indices[i]"),
+    F("ir/shared_layout.cc", "(layout.total_bytes + alloc->alignment - 1) / alloc->alignment * alloc->alignment",
+      "layout.total_bytes"),
+    # ---- CUDA text
+    F(EMIT, "if (load.guard) {", "if (!@ && load.guard) {"),
+    F(EMIT, 'Line(Guard(store.guard), "*("', 'Line(@ ? std::string() : Guard(store.guard), "*("'),
+    F(EMIT, 'Line("__syncthreads();");', ""),
+    F(EMIT, '"<", wait.pending, ">();"', '"<", wait.pending + (@ ? 1 : 0), ">();"'),
+    F(EMIT, 'load.transposed ? "_transposed" : ""', '""'),
+    F(EXPR, "bool plain = ir::ProveNonNegative", "bool plain = @ || ir::ProveNonNegative"),
+    F(EXPR, "precedence + (flat ? 0 : 1)", "precedence"),
+    F(EXPR, "range.max > std::numeric_limits<int32_t>::max()", "false"),
+    # ---- programs
+    F(PLAN, "slot.busy_until >= life.first", "slot.busy_until > life.first"),
+    F(PLAN, "if (from_outside) touch(arg, end);", ""),
+    F(PLAN, "touch(carry.inside, end);", ""),
+    F(CARRY, "LastRead(carry.inside, s) >= Making(carry.yield, s)", "LastRead(carry.inside, s) > Making(carry.yield, s)"),
+    F("program/split_prepare.cc", "if (read && flow_.values[launch.args[k]].per_iteration) return true;", ""),
+]
