@@ -159,7 +159,9 @@ class Bench:
         torch, layers = self.torch, decoder.sizes.layers
         if self.late(f"{operation} {what}"):
             return
-        names, chosen = operations.kernels_of(launches, operation, layers)
+        names, _ = operations.kernels_of(launches, operation, layers)
+        graph = program.capture(entry, kernels=names, **call)  # a graph may have a workspace of its own
+        _, chosen = operations.kernels_of(graph.launches(), operation, layers)
         groups = operations.operands(chosen, len(chosen) if operation == "rms norm" else layers)
         functions, tensors = [], []
         moved = 0
@@ -179,7 +181,6 @@ class Bench:
             moved = sum(t.numel() * t.element_size() for t in made[1])
         out = groups[-1][1]
         moved += out.tensor().numel() * out.tensor().element_size()
-        graph = program.capture(entry, kernels=names, **call)
         runs, outputs = {"hackc": graph.launch}, {}
         with torch.no_grad():
             for peer in self.options.peers:
