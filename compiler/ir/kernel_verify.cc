@@ -6,7 +6,7 @@
 #include "compiler/ir/expr_query.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/shared_layout.h"
-#include "compiler/ir/stmt_verify.h"
+#include "compiler/ir/unit_verify.h"
 
 namespace hackc::ir {
 namespace {
@@ -14,13 +14,10 @@ namespace {
 // Elements of one register array. A thread has 255 registers; far beyond them an array is memory.
 constexpr int64_t kMaxRegisters = 1024;
 
-// How a value differs between the threads of a block.
-enum class Varies : uint8_t { kNever, kByWarp, kByThread };
-
-class KernelVerifier : public StmtVerifier {
+class KernelVerifier : public UnitVerifier {
  public:
   KernelVerifier(const KernelFn& kernel, const KernelLimits& limits)
-      : StmtVerifier("kernel", kernel.fn), kernel_(kernel), limits_(limits) {}
+      : UnitVerifier(kernel), limits_(limits) {}
 
  protected:
   bool Allows(const Stmt& s) override {
@@ -52,6 +49,7 @@ class KernelVerifier : public StmtVerifier {
     if (shared > limits_.shared_bytes) {
       Error("shared", shared, " bytes of shared memory, the limit is ", limits_.shared_bytes);
     }
+    DeclareMaps();
     prover_.SetBuiltin(BuiltinKind::kThread, IntLit(kernel_.threads));
     if (kernel_.grid.size() != 3)
       return Error("launch", "grid of rank ", kernel_.grid.size(), ", expected 3");
@@ -72,58 +70,21 @@ class KernelVerifier : public StmtVerifier {
   }
 
   void After(const Stmt& s) override {
-    if (As<For>(s) || As<If>(s) || As<Role>(s)) control_.pop_back();
-    if (const Let* let = As<Let>(s)) varies_[let->name] = Dependence(let->value);
-    if (nest_.size() == 1 && s == fn_.body.back()) CheckCopiesEnd();
+    if (As<For>(s) || As<If>(s) || As<Role>(s)) LeaveControl();
+    if (const Let* let = As<Let>(s)) SetLet(*let);
+    if (nest_.size() != 1 || s != fn_.body.back()) return;
+    CheckCopiesEnd();
+    CheckUnitsEnd();
   }
 
   void CheckExpr(const Expr& e) override { CheckShuffles(e, Control()); }
 
  private:
-  template <typename... Parts>
-  void Error(RuleIn<kKernelRules> rule, const Parts&... parts) {
-    Report(*rule, Cat(parts...));
-  }
-
   static bool FitsLayout(const Alloc& n) {
     double elements = 1;
     for (int64_t extent : n.extents) elements *= static_cast<double>(std::max<int64_t>(extent, 1));
     return elements < 0x1p30 && n.padding >= 0 && n.padding <= 1024 && IsPowerOfTwo(n.alignment) &&
            n.alignment <= 1024 && n.alignment >= SizeOf(n.dtype);
-  }
-
-  Varies Control() const {
-    Varies most = Varies::kNever;
-    for (Varies v : control_) most = std::max(most, v);
-    return most;
-  }
-
-  Varies Dependence(const Expr& e) const {
-    if (!e) return Varies::kNever;
-    if (const Builtin* builtin = As<Builtin>(e)) {
-      return builtin->kind == BuiltinKind::kThread ? Varies::kByThread : Varies::kNever;
-    }
-    if (const Var* var = As<Var>(e)) {
-      auto it = varies_.find(var->name);
-      return it == varies_.end() ? Varies::kNever : it->second;
-    }
-    if (As<Shuffle>(e)) return Varies::kByThread;
-    if (const Load* load = As<Load>(e);
-        load && (!Find(load->buffer) || IsIn(MemorySpace::kLocal, load->buffer))) {
-      return Varies::kByThread;
-    }
-    if (const Binary* binary = As<Binary>(e)) {
-      const Builtin* thread = As<Builtin>(binary->a);
-      const int64_t by = AsInt(binary->b).value_or(0);
-      if (thread && thread->kind == BuiltinKind::kThread &&
-          ((binary->op == BinaryOp::kFloorDiv && by > 0 && by % 32 == 0) ||
-           (binary->op == BinaryOp::kShr && by >= 5))) {
-        return Varies::kByWarp;
-      }
-    }
-    Varies most = Varies::kNever;
-    for (const Expr& child : Children(e)) most = std::max(most, Dependence(child));
-    return most;
   }
 
   // Shuffles must not stand where only some lanes of a warp evaluate them.
@@ -145,63 +106,13 @@ class KernelVerifier : public StmtVerifier {
     for (const Expr& child : Children(e)) CheckShuffles(child, child == decides ? control : inner);
   }
 
-  bool IsIn(MemorySpace space, const std::string& name) const {
-    const NameInfo* info = Find(name);
-    return info && info->IsIn(space);
-  }
-
-  void CheckRegisterIndex(const std::string& name, const std::vector<Expr>& indices) {
-    if (!IsIn(MemorySpace::kLocal, name)) return;
-    for (const Expr& index : indices) {
-      bool constant = true;
-      Walk(index, [&](const Expr& node) {
-        const Var* var = As<Var>(node);
-        constant &= As<IntLiteral>(node) || As<Binary>(node) || (var && unrolled_.count(var->name));
-      });
-      if (!constant)
-        Error("registers", "@", name, ": index `", Print(index),
-              "` is not constant once loops are unrolled");
-    }
-  }
-
-  // A slice of a register array.
-  const NameInfo* Registers(const std::string& name, const Expr& index, int64_t width) {
-    const NameInfo* info = Memory(name, false, false);
-    if (!info) return nullptr;
-    if (!IsIn(MemorySpace::kLocal, name)) {
-      Error("registers", "@", name, " is not a register array");
-      return nullptr;
-    }
-    CheckAccess(name, {index}, width);
-    if (index) CheckRegisterIndex(name, {index});
-    return info;
-  }
-
-  // The address of the access is a multiple of `bytes`, whatever the values of its variables.
-  void CheckAligned(RuleIn<kKernelRules> rule, const std::string& name,
-                    const std::vector<Expr>& indices, int64_t bytes) {
-    const NameInfo* info = Find(name);
-    if (!info || indices.size() != info->extents.size()) return;
-    const int64_t elements = bytes / SizeOf(info->dtype);
-    Expr stride = IntLit(1);
-    std::vector<int64_t> fixed;
-    if (info->alloc) fixed = Strides(*info->alloc);
-    bool aligned =
-        bytes % SizeOf(info->dtype) == 0 && (!info->alloc || info->alloc->alignment % bytes == 0);
-    for (size_t i = indices.size(); aligned && i-- > 0;) {
-      const Expr step = info->alloc ? IntLit(fixed[i]) : stride;
-      aligned = Divides(prover_.Known(indices[i]) * step, elements);
-      stride = stride * info->extents[i];
-    }
-    if (!aligned)
-      Error(rule, "@", name, ": the address is not provably a multiple of ", bytes, " bytes");
-  }
-
   template <typename T>
-  void CheckNode(const T&) {}
+  void CheckNode(const T& n) {
+    if constexpr (requires { this->CheckUnit(n); }) this->CheckUnit(n);
+  }
 
   void CheckNode(const For& n) {
-    control_.push_back(Dependence(n.extent));
+    EnterControl(Dependence(n.extent));
     if (!n.digits.empty()) Error("form", "a loop of Kernel IR has no digits");
     if (n.kind != LoopKind::kUnroll) return;
     const int64_t extent = AsInt(n.extent).value_or(0);
@@ -209,13 +120,7 @@ class KernelVerifier : public StmtVerifier {
       Error("form", "unrolled extent `", Print(n.extent), "`, expected 1 to 1024");
     unrolled_.insert(n.axis);
   }
-  void CheckNode(const If& n) { control_.push_back(Dependence(n.condition)); }
-  void CheckNode(const Role& n) {
-    control_.push_back(Varies::kByWarp);
-    const Expr thread = MakeBuiltin(BuiltinKind::kThread);
-    prover_.Assume(Le(IntLit(32 * n.first), thread));
-    prover_.Assume(Lt(thread, IntLit(32 * (n.first + n.warps))));
-  }
+  void CheckNode(const If& n) { EnterControl(Dependence(n.condition)); }
   void CheckNode(const Store& n) {
     if (n.engine != CopyEngine::kRegisters) Error("form", "a store goes through registers");
     CheckRegisterIndex(n.buffer, n.indices);
@@ -228,6 +133,8 @@ class KernelVerifier : public StmtVerifier {
       } else if (n.extents[0] > kMaxRegisters) {
         Error("registers", n.extents[0], " registers, more than ", kMaxRegisters);
       }
+    } else if (n.space == MemorySpace::kMbarrier) {
+      CheckMbarriers(n);
     } else if (!FitsLayout(n) || !n.layout.empty()) {
       Error("shared", "no place for the array: padding ", n.padding, ", alignment ", n.alignment,
             ", layout of ", n.layout.size(), " dimensions");
@@ -236,11 +143,8 @@ class KernelVerifier : public StmtVerifier {
   void CheckNode(const Barrier&) {
     if (Control() != Varies::kNever)
       Error("uniform", "only some threads of the block reach the barrier");
+    CheckBlockBarrier();
   }
-  void CheckWarp() {
-    if (Control() == Varies::kByThread) Error("warp", "only some lanes of a warp get here");
-  }
-
   void CheckVector(const std::string& memory, const std::vector<Expr>& indices,
                    const std::string& registers, const Expr& index, int width, const Expr& guard,
                    bool load) {
@@ -359,11 +263,7 @@ class KernelVerifier : public StmtVerifier {
     nest_ = here;
   }
 
-  const KernelFn& kernel_;
   const KernelLimits& limits_;
-  std::unordered_map<std::string, Varies> varies_;  // lets; everything else is the same for all
-  std::vector<Varies> control_;                     // of the statements round the current one
-  std::set<std::string> unrolled_;
   int order_ = 0;
   std::vector<StmtPlace> copies_, commits_, waits_;
 };

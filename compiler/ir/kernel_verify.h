@@ -24,6 +24,30 @@
 //                 memory into registers of the same dtype, at an even index
 //   K10 mma       shape and dtype go together; fragments are register arrays of the operands'
 //                 dtype, the accumulator f32
+//   K11 role      a role is no part of a loop, a branch or another role; its warps are in the block;
+//                 registers are a multiple of 8 from 24 to 256 and for whole warpgroups
+//   K12 mbarrier  mbarriers are an i64 array of one dimension, initialised once outside loops,
+//                 branches and roles, with a block barrier before their first use; parities are
+//                 provably 0 or 1
+//   K13 arrive    who waits or arrives follows from the thread index; something arrives at every
+//                 mbarrier that is waited for, and as many threads arrive as its init counts, each
+//                 once in a phase
+//   K14 bytes     an arrive expects as many bytes as the bulk loads of its block bring (whole boxes,
+//                 at edges too), and every bulk load has such an arrive
+//   K15 release   who waits at an mbarrier and then fills memory again waits for an arrival from every
+//                 warpgroup that waits for what was there
+//   K16 map       a tensor map has 1 to 5 dims, is provably within its buffer, strides in multiples of
+//                 16 bytes, box extents from 1 to 256, rows of a multiple of 16 bytes, or as long as the
+//                 swizzle (0, 32, 64 or 128 bytes)
+//   K17 bulk      one thread issues a bulk copy, between a box of a tensor map and shared memory of its
+//                 dtype that provably holds it, aligned to 128 bytes or 8 swizzles; bulk stores are
+//                 committed and waited for
+//   K18 warpgroup statements on wgmma are reached by whole warpgroups
+//   K19 wgmma     n is a multiple of 8 up to 256; operands are bf16, f16 or f32 (only contiguous in k),
+//                 of their registers or provably within their shared memory, with a pattern of the
+//                 swizzle that starts where the operand does; accumulators are f32 registers
+//   K20 named     named barriers have ids 1 to 15 and are reached by as many threads as they say
+//   K21 atomic    atomic_add is of f32 in global or shared memory
 //   The kinds (S6) are all but acc, accumulate and combine; loops are serial or unrolled.
 //   Not checked: races (the interpreter finds them); register pressure (the toolchain reports it).
 //
@@ -46,8 +70,10 @@ struct KernelLimits {
   int max_cluster = 8;
 };
 
-inline constexpr auto kKernelRules = Rules('K', {"launch", "form", "registers", "shared", "uniform",
-                                                 "warp", "vector", "async", "matrix", "mma"});
+inline constexpr auto kKernelRules =
+    Rules('K', {"launch",  "form",   "registers", "shared",    "uniform",  "warp",   "vector",
+                "async",   "matrix", "mma",       "role",      "mbarrier", "arrive", "bytes",
+                "release", "map",    "bulk",      "warpgroup", "wgmma",    "named",  "atomic"});
 
 // All errors, as ErrorText of rule.h writes them; empty when the kernel is good.
 std::vector<std::string> VerifyKernel(const KernelFn& kernel, const KernelLimits& limits = {});

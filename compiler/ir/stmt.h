@@ -391,6 +391,7 @@ struct BulkMap {
       strides;  // elements, over symbols; one for each dim but the innermost, which is dense
   std::vector<int> box;
   int swizzle = 0;  // bytes: 0, 32, 64 or 128
+  SourceLine line = {};
 };
 
 struct KernelFn {

@@ -311,8 +311,9 @@ absl::StatusOr<KernelFn> ParseKernel(std::string_view text) {
     out.threads = found.threads;
     out.cluster = found.cluster;
     out.min_blocks_per_sm = found.min_blocks_per_sm;
-    while (lexer.Accept("tensor_map")) {
+    for (int line = lexer.Peek().line; lexer.Accept("tensor_map"); line = lexer.Peek().line) {
       HACKC_ASSIGN_OR_RETURN(out.maps.emplace_back(), ParseFields<BulkMap>(lexer, scope));
+      out.maps.back().line = {line};
     }
     return absl::OkStatus();
   };

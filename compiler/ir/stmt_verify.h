@@ -103,6 +103,7 @@ class StmtVerifier {
   const Function& fn_;
   AccessProver prover_;
   std::vector<Stmt> nest_;  // statements round the current one, itself included
+  SourceLine line_ = {};    // of the declaration that is checked
 
  private:
   void DeclareName(const std::string& name, NameInfo info);
@@ -115,7 +116,6 @@ class StmtVerifier {
   void VerifyUpdate(const Accumulate& update);
 
   std::string level_;
-  SourceLine line_ = {};  // of the declaration that is checked
   std::vector<std::string> errors_;
   std::set<std::string> defined_;  // ever
   std::set<std::string> symbols_;

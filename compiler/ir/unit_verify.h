@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// The rules of kernel_verify.h on roles and on the units that work beside the threads: mbarriers, bulk
+// copies, wgmma, named barriers, atomics.
+//
+// Thread safety: an object belongs to one thread.
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include "compiler/ir/kernel_checks.h"
+#include "compiler/ir/wgmma_layout.h"
+
+namespace hackc::ir {
+
+class UnitVerifier : public KernelChecks {
+ public:
+  using KernelChecks::KernelChecks;
+
+ protected:
+  void DeclareMaps();
+  void CheckMbarriers(const Alloc& n);
+  void CheckUnit(const Role& n);
+  void CheckUnit(const NamedBarrier& n);
+  void CheckUnit(const MbarrierInit& n);
+  void CheckUnit(const MbarrierArrive& n);
+  void CheckUnit(const MbarrierWait& n);
+  void CheckUnit(const BulkLoad& n);
+  void CheckUnit(const BulkStore& n);
+  void CheckUnit(const BulkCommit&) { commits_.push_back(nest_); }
+  void CheckUnit(const BulkWait& n);
+  void CheckUnit(const Wgmma& n);
+  void CheckUnit(const WgmmaFence&) { WholeWarpgroups(); }
+  void CheckUnit(const WgmmaCommit&) { WholeWarpgroups(); }
+  void CheckUnit(const WgmmaWait& n);
+  void CheckUnit(const AtomicAdd& n);
+  void CheckBlockBarrier() { barrier_after_init_ = true; }
+  void CheckUnitsEnd();  // when all statements have been seen
+
+ private:
+  // A statement on mbarriers, where it stands and who gets there.
+  struct Event {
+    std::vector<Stmt> nest;
+    ThreadSet threads;
+    bool known = true;  // `threads`; false: an error was reported here
+  };
+  struct Mbarriers {
+    int count = 0;  // of the init
+    std::vector<Event> arrives, waits, loads;
+  };
+  // Of one named barrier.
+  struct Meetings {
+    int threads = 0;
+    std::vector<Event> events;
+  };
+
+  template <typename... Parts>
+  void ErrorAt(const Event& event, RuleIn<kKernelRules> rule, const Parts&... parts) {
+    const std::vector<Stmt> here = std::exchange(nest_, event.nest);
+    Error(rule, parts...);
+    nest_ = here;
+  }
+  Mbarriers* UseOf(const std::string& name, const Expr& index);
+  void AddEvent(std::vector<Event>& events, RuleIn<kKernelRules> rule);
+  static bool AllKnown(const std::vector<Event>& events);
+  const BulkMap* FindMap(const std::string& name) const;
+  void CheckBox(const std::string& map, const std::vector<Expr>& coordinates,
+                const std::string& memory, const std::vector<Expr>& indices, bool load);
+  bool WholeWarpgroups();
+  void CheckOperand(const std::string& name, const std::vector<Expr>& indices,
+                    const OperandLayout& layout, DType dtype, int rows, int depth);
+  // Elements from the array's start to `reach` elements after @name[indices] are all inside it.
+  bool Reaches(const std::string& name, const std::vector<Expr>& indices, int64_t reach);
+  // All threads of `events`, each set of which is the same as another or apart from it; absent if not.
+  static std::optional<ThreadSet> Together(const std::vector<Event>& events);
+  // Bytes of the bulk loads in `block` that complete on the same mbarrier; absent: not a constant.
+  std::optional<int64_t> BytesOn(const Block& block, const MbarrierArrive& arrive) const;
+  void CheckRelease(const std::string& name, const Mbarriers& barriers);
+
+  bool barrier_after_init_ = true;
+  std::map<std::string, Mbarriers> mbarriers_;
+  std::map<int, Meetings> meetings_;
+  std::vector<std::vector<Stmt>> stores_, commits_, store_waits_;
+};
+
+}  // namespace hackc::ir
