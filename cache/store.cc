@@ -8,20 +8,19 @@
 namespace hackc::cache {
 namespace {
 
-Key TimingKey(const Digest& kernel, std::string_view device) {
-  return KeyBuilder("timing").Add("kernel", kernel.ToString()).Add("device", device).Build();
+Key TimingKey(const Digest& code, std::string_view device) {
+  return KeyBuilder("timing").Add("code", code.ToString()).Add("device", device).Build();
 }
 
 }  // namespace
 
-absl::Status Store::PutTiming(const Digest& kernel, std::string_view device,
-                              std::string_view json) {
-  NewAction timing{.key = TimingKey(kernel, device), .value = std::string(json), .replace = true};
+absl::Status Store::PutTiming(const Digest& code, std::string_view device, std::string_view json) {
+  NewAction timing{.key = TimingKey(code, device), .value = std::string(json), .replace = true};
   return PutAction(timing).status();
 }
 
-absl::StatusOr<std::string> Store::GetTiming(const Digest& kernel, std::string_view device) {
-  HACKC_ASSIGN_OR_RETURN(Action action, GetAction("timing", TimingKey(kernel, device).digest()));
+absl::StatusOr<std::string> Store::GetTiming(const Digest& code, std::string_view device) {
+  HACKC_ASSIGN_OR_RETURN(Action action, GetAction("timing", TimingKey(code, device).digest()));
   return std::move(action.value);
 }
 

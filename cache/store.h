@@ -107,9 +107,9 @@ class Store {
 
   virtual Stats GetStats() = 0;
 
-  // Timings of one kernel on one device, as JSON; the latest stays. Actions of kind "timing".
-  absl::Status PutTiming(const Digest& kernel, std::string_view device, std::string_view json);
-  absl::StatusOr<std::string> GetTiming(const Digest& kernel, std::string_view device);
+  // Timings of one kernel or program on one device, as JSON; the latest stays. Actions of kind "timing".
+  absl::Status PutTiming(const Digest& code, std::string_view device, std::string_view json);
+  absl::StatusOr<std::string> GetTiming(const Digest& code, std::string_view device);
 
  protected:
   void Count(int64_t Stats::*counter, int64_t by = 1);

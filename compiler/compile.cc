@@ -19,6 +19,7 @@
 #include "compiler/passes/pipeline.h"
 #include "compiler/program/kernel_contract.h"
 #include "compiler/program/program_builder.h"
+#include "compiler/program/reference_kernel.h"
 #include "compiler/schedule/choose_schedule.h"
 #include "compiler/schedule/target.h"
 #include "compiler/support/internal_error.h"
@@ -231,6 +232,30 @@ absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source) {
   std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   compiled.nvrtc_ms = took.count();
   return compiled;
+}
+
+absl::StatusOr<Reference> ReferenceKernel(const std::string& loop_text, const std::string& arch) {
+  return Guarded([&]() -> absl::StatusOr<Reference> {
+    HACKC_ASSIGN_OR_RETURN(schedule::Target target, schedule::FindTarget(arch));
+    HACKC_ASSIGN_OR_RETURN(ir::LoopFn loop, ir::ParseLoop(loop_text));
+    const ir::KernelFn plain = program::PlainKernel(loop);
+    ir::CudaFn cuda = codegen::EmitCuda(plain);
+    Reference reference;
+    reference.source.kernel = program::MakeContract(loop, plain, cuda.entry, target.arch);
+    reference.source.key_fields = KernelKeyFields(target.arch, cuda.text);
+    reference.source.cuda = std::move(cuda.text);
+    reference.buffers = program::UsesOf(loop);
+    const program::Rounding rounding = program::RoundingOf(loop);
+    reference.longest_reduction = rounding.longest_reduction;
+    reference.coarsest = rounding.coarsest;
+    return reference;
+  });
+}
+
+absl::StatusOr<Rates> TargetRates(const std::string& arch) {
+  HACKC_ASSIGN_OR_RETURN(schedule::Target target, schedule::FindTarget(arch));
+  return Rates{target.memory_bytes_per_second, target.fma_operations_per_second,
+               target.matrix_operations_per_second};
 }
 
 absl::StatusOr<std::string> NvrtcVersion() { return toolchain::Version(); }

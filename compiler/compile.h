@@ -87,6 +87,25 @@ absl::StatusOr<Plan> PlanProgram(const CompileRequest& request);
 // found (the message says where it was looked for).
 absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source);
 
+// What the measured results of a kernel are held against: a kernel with the same parameters, made from the same
+// Loop IR with no schedule and none of the passes below, and what one must know to run both on made-up data.
+struct Reference {
+  KernelSource source;
+  std::vector<program::BufferUse> buffers;             // one for each buffer parameter, in order
+  int64_t longest_reduction = 1;                       // with symbols at their upper bounds
+  program::DType coarsest = program::DType::kFloat32;  // of the types that values are rounded to
+};
+// `loop_text`: a KernelSource's ir["loop"]. INVALID_ARGUMENT when it is no Loop IR.
+absl::StatusOr<Reference> ReferenceKernel(const std::string& loop_text, const std::string& arch);
+
+// Rates of the part that stands for an arch in the target table, from its data sheet.
+struct Rates {
+  double bytes_per_second = 0;
+  double fma_operations_per_second = 0;     // float32 outside the matrix units
+  double matrix_operations_per_second = 0;  // dense bfloat16
+};
+absl::StatusOr<Rates> TargetRates(const std::string& arch);
+
 // "13.0"; FAILED_PRECONDITION when NVRTC cannot be loaded.
 absl::StatusOr<std::string> NvrtcVersion();
 

@@ -120,4 +120,20 @@ void Artifacts::PutProgram(const cache::Key& key, const std::string& name,
   }
 }
 
+std::string Artifacts::FindTiming(const std::string& program_digest, const std::string& device) {
+  const absl::StatusOr<cache::Digest> digest = cache::Digest::Parse(program_digest);
+  if (!digest.ok()) return "";
+  return store_->GetTiming(*digest, device).value_or("");
+}
+
+void Artifacts::PutTiming(const std::string& program_digest, const std::string& device,
+                          const std::string& json) {
+  const absl::StatusOr<cache::Digest> digest = cache::Digest::Parse(program_digest);
+  if (!digest.ok()) return;
+  if (const absl::Status stored = store_->PutTiming(*digest, device, json); !stored.ok()) {
+    ++metrics_.store_failures;
+    Log().warn("the timing of {} is not stored: {}", program_digest, stored.ToString());
+  }
+}
+
 }  // namespace hackc::server

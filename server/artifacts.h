@@ -50,6 +50,11 @@ class Artifacts {
   std::optional<StoredProgram> FindProgram(const cache::Key& key, bool with_ir);
   void PutProgram(const cache::Key& key, const std::string& name, const StoredProgram& program);
 
+  // The timing report of a program on a device, kept with `device` as a part of its key; empty: there is none.
+  std::string FindTiming(const std::string& program_digest, const std::string& device);
+  void PutTiming(const std::string& program_digest, const std::string& device,
+                 const std::string& json);
+
   cache::Store& store() { return *store_; }
 
  private:

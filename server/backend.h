@@ -22,6 +22,9 @@ class CompilerBackend {
   virtual absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request) = 0;
   virtual absl::StatusOr<Plan> PlanProgram(const CompileRequest& request) = 0;
   virtual absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source) = 0;
+  virtual absl::StatusOr<Reference> ReferenceKernel(const std::string& loop_text,
+                                                    const std::string& arch) = 0;
+  virtual absl::StatusOr<Rates> TargetRates(const std::string& arch) = 0;
   virtual absl::StatusOr<std::string> NvrtcVersion() = 0;
   virtual absl::StatusOr<std::vector<std::string>> SupportedArchs() = 0;
 };

@@ -59,7 +59,7 @@ std::shared_ptr<const v1::stored::Texts> Share(const v1::stored::Texts& texts) {
   return std::make_shared<const v1::stored::Texts>(texts);
 }
 
-void AppendEnd(const StoredProgram& program, bool hit, v1::Report report, EventLog& log) {
+void AppendProgram(const StoredProgram& program, bool hit, EventLog& log) {
   LogEntry ready;
   v1::ProgramReady* message = ready.event.mutable_program();
   *message->mutable_program() = program.program;
@@ -67,9 +67,6 @@ void AppendEnd(const StoredProgram& program, bool hit, v1::Report report, EventL
   message->set_bytes(program.bytes);
   message->set_hit(hit);
   log.Append(std::move(ready));
-  LogEntry last{.ir = Share(program.ir.model())};
-  *last.event.mutable_report() = std::move(report);
-  log.Append(std::move(last));
 }
 
 }  // namespace
@@ -85,7 +82,18 @@ void AppendProgress(EventLog& log, std::string stage, uint32_t done, uint32_t to
   log.Append(std::move(entry));
 }
 
-void AppendStored(const StoredProgram& program, Metrics& metrics, EventLog& log) {
+void AppendReport(const StoredProgram& program, v1::Report report, EventLog& log) {
+  LogEntry last{.ir = Share(program.ir.model())};
+  *last.event.mutable_report() = std::move(report);
+  log.Append(std::move(last));
+}
+
+void CompileJob::AppendReport(std::string timing_json) {
+  report_.set_timing_json(std::move(timing_json));
+  server::AppendReport(program_, std::move(report_), *log_);
+}
+
+v1::Report AppendStored(const StoredProgram& program, Metrics& metrics, EventLog& log) {
   for (int i = 0; i < program.program.kernels_size(); ++i) {
     LogEntry entry{.cubin = program.cubins[i]};
     *entry.event.mutable_kernel()->mutable_kernel() = program.program.kernels(i);
@@ -97,14 +105,16 @@ void AppendStored(const StoredProgram& program, Metrics& metrics, EventLog& log)
   report.set_hits(program.program.kernels_size());
   metrics.kernel_hits += program.program.kernels_size();
   ++metrics.program_hits;
-  AppendEnd(program, /*hit=*/true, std::move(report), log);
+  AppendProgram(program, /*hit=*/true, log);
+  return report;
 }
 
 absl::Status CompileJob::Run(const JobContext& context) {
   if (cancelled()) return absl::CancelledError("nobody waits for this build any more");
   // The same build may have ended between this request's look into the store and its turn.
   if (std::optional<StoredProgram> stored = context.artifacts.FindProgram(key_, /*with_ir=*/true)) {
-    AppendStored(*stored, context.metrics, *log_);
+    program_ = *std::move(stored);
+    report_ = AppendStored(program_, context.metrics, *log_);
     return absl::OkStatus();
   }
   AppendProgress(*log_, "lower", 0, 1);
@@ -122,8 +132,8 @@ absl::Status CompileJob::Run(const JobContext& context) {
   }
   AppendProgress(*log_, "lower", 1, 1);
 
-  StoredProgram program;
-  v1::Report report;
+  StoredProgram& program = program_;
+  v1::Report& report = report_;
   *report.mutable_times() = plan.times();
   (*program.ir.mutable_model()->mutable_texts())["graph"] = std::move(*plan.mutable_graph_text());
   (*program.ir.mutable_model()->mutable_texts())["tensor"] = std::move(*plan.mutable_tensor_text());
@@ -137,7 +147,7 @@ absl::Status CompileJob::Run(const JobContext& context) {
   context.artifacts.PutProgram(key_, name_, program);
   AppendProgress(*log_, "store", 1, 1);
   AddTime(report.mutable_times(), "store", MillisecondsSince(store_start));
-  AppendEnd(program, /*hit=*/false, std::move(report), *log_);
+  AppendProgram(program, /*hit=*/false, *log_);
   return absl::OkStatus();
 }
 
@@ -166,6 +176,7 @@ absl::Status CompileJob::BuildKernels(const JobContext& context, PlanResult& pla
   });
   AppendProgress(*log_, "compile", 0, keys.size());
 
+  program.cubins.resize(plan.kernels_size());
   // One failure ends the others, as a cancelled job does.
   std::atomic<bool> failed{false};
   Results results;
@@ -206,6 +217,7 @@ absl::Status CompileJob::BuildKernels(const JobContext& context, PlanResult& pla
       kernel->set_spill_bytes(built.kernel.facts.spill_bytes());
       kernel->set_static_shared_bytes(built.kernel.facts.static_shared_bytes());
       kernel->set_cubin_bytes(built.kernel.facts.cubin_bytes());
+      program.cubins[i] = built.kernel.cubin;
       LogEntry entry{.cubin = built.kernel.cubin, .ir = Share(program.ir.kernels(i))};
       v1::KernelReady* ready = entry.event.mutable_kernel();
       *ready->mutable_kernel() = *kernel;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // One build of a program, for all who ask for its key: plan on a worker, then every kernel from the store or
-// from the workers, then the program into the store. Events go to the job's log as they happen.
+// from the workers, then the program into the store. Events go to the job's log as they happen; the report is the
+// last, and whoever times the program comes in between.
 //
 //   auto job = std::make_shared<CompileJob>(key, name, call);
 //   absl::Status status = job->Run(context);   // on a thread of the job queue; blocks
+//   if (status.ok()) job->AppendReport(timing_json);
 //   job->log()->Finish(status);
 //
 // Thread safety: Run once, from one thread; the rest from any.
@@ -45,21 +47,28 @@ class CompileJob {
   // Stops at the next kernel; what is compiled is in the store by then.
   void Cancel() { cancelled_ = true; }
   absl::Status Run(const JobContext& context);
+  bool cancelled() const { return cancelled_; }
+
+  // After a Run that went well.
+  const StoredProgram& program() const { return program_; }
+  void AppendReport(std::string timing_json);
 
  private:
   absl::Status BuildKernels(const JobContext& context, v1::worker::PlanResult& plan,
                             StoredProgram& program, v1::Report& report);
-  bool cancelled() const { return cancelled_; }
 
   const cache::Key key_;
   const std::string name_;
   const v1::worker::PlanCall call_;
   const std::shared_ptr<EventLog> log_ = std::make_shared<EventLog>();
   std::atomic<bool> cancelled_{false};
+  StoredProgram program_;
+  v1::Report report_;
 };
 
-// The events of a program that is all in the store.
-void AppendStored(const StoredProgram& program, Metrics& metrics, EventLog& log);
+// The events of a program that is all in the store, but for the report, which is returned.
+v1::Report AppendStored(const StoredProgram& program, Metrics& metrics, EventLog& log);
+void AppendReport(const StoredProgram& program, v1::Report report, EventLog& log);
 
 void AppendProgress(EventLog& log, std::string stage, uint32_t done, uint32_t total,
                     std::string detail = "");

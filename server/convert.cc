@@ -248,6 +248,22 @@ v1::worker::CompiledKernel ToProto(const CompiledKernel& kernel) {
   return out;
 }
 
+v1::worker::Reference ToProto(const Reference& reference) {
+  v1::worker::Reference out;
+  *out.mutable_source() = ToProto(reference.source);
+  for (const program::BufferUse& use : reference.buffers) {
+    v1::worker::BufferUse* message = out.add_buffers();
+    message->set_dtype(static_cast<v1::DType>(use.dtype));
+    WriteAll(use.shape, message->mutable_shape());
+    message->set_read(use.read);
+    message->set_written(use.written);
+    WriteUnlessZero(use.below, [&] { return message->mutable_below(); });
+  }
+  out.set_longest_reduction(reference.longest_reduction);
+  out.set_coarsest(static_cast<v1::DType>(reference.coarsest));
+  return out;
+}
+
 absl::StatusOr<program::Kernel> KernelFromProto(const v1::Kernel& message) {
   program::Kernel kernel;
   kernel.name = message.name();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The one place that copies between the compiler's plain structs and protobuf messages. What the compiler
-// makes only travels outward (Program, Plan, CompiledKernel); what a worker is asked for travels back in
+// makes only travels outward (Program, Plan, CompiledKernel, Reference); what a worker is asked for travels back in
 // (CompileRequest, KernelSource), so only those have a FromProto.
 //
 //   v1::Program message = ToProto(plan.program);
@@ -25,6 +25,7 @@ v1::Kernel ToProto(const program::Kernel& kernel);
 v1::worker::KernelSource ToProto(const KernelSource& source);
 v1::worker::PlanResult ToProto(const Plan& plan);
 v1::worker::CompiledKernel ToProto(const CompiledKernel& kernel);
+v1::worker::Reference ToProto(const Reference& reference);
 
 absl::StatusOr<program::Kernel> KernelFromProto(const v1::Kernel& message);
 absl::StatusOr<KernelSource> SourceFromProto(const v1::worker::KernelSource& message);

@@ -25,6 +25,7 @@
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/milliseconds.h"
+#include "server/program_timer.h"
 #include "server/worker_pool.h"
 
 #ifdef __GLIBC__
@@ -69,7 +70,9 @@ class Engine::Impl : public std::enable_shared_from_this<Impl> {
         kernels_(artifacts_, *pool_, metrics_),
         context_{artifacts_, kernels_, *pool_, metrics_, toolchain_.nvrtc_version()},
         jobs_queue_(std::in_place, "compile", pool_->size(), options_.queue_limit),
-        front_queue_(std::in_place, "request", kFrontThreads, kFrontLimit) {}
+        front_queue_(std::in_place, "request", kFrontThreads, kFrontLimit) {
+    if (options_.bench) bench_queue_.emplace("timing", 1, options_.bench_queue_limit);
+  }
 
   std::shared_ptr<EventStream> Submit(const v1::CompileRequest& request);
   absl::StatusOr<v1::worker::PlanCall> MakeCall(const v1::ModelDescription& model,
@@ -83,6 +86,7 @@ class Engine::Impl : public std::enable_shared_from_this<Impl> {
     CancelAll();
     front_queue_.reset();
     jobs_queue_.reset();
+    bench_queue_.reset();
   }
 
  private:
@@ -102,6 +106,11 @@ class Engine::Impl : public std::enable_shared_from_this<Impl> {
   void StartJob(std::shared_ptr<CompileJob> job, LogStream& stream);
   void Detach(const std::shared_ptr<Running>& running);
   void RunJob(const std::shared_ptr<Running>& running);
+  void TimeJob(const std::shared_ptr<Running>& running);
+  void EndJob(const std::shared_ptr<Running>& running, absl::Status status);
+  // Times of a program that are stored; empty with a GPU: they are still to be measured.
+  std::optional<std::string> StoredTiming(const StoredProgram& program);
+  std::string Device() const;
   void Forget(const Running& running);
 
   const EngineOptions options_;
@@ -120,6 +129,7 @@ class Engine::Impl : public std::enable_shared_from_this<Impl> {
   // Last, so that their threads see all of the above.
   std::optional<JobQueue> jobs_queue_;
   std::optional<JobQueue> front_queue_;
+  std::optional<JobQueue> bench_queue_;  // absent without a bench process
 };
 
 std::shared_ptr<EventStream> Engine::Impl::Submit(const v1::CompileRequest& request) {
@@ -192,12 +202,16 @@ void Engine::Impl::Resolve(const std::shared_ptr<LogStream>& stream,
   if (!key.ok()) return stream->End(key.status());
   if (Join(key->digest(), *stream)) return;
   if (std::optional<StoredProgram> stored = artifacts_.FindProgram(*key, request.with_ir())) {
-    auto log = std::make_shared<EventLog>();
-    AppendStored(*stored, metrics_, *log);
-    log->Finish(absl::OkStatus());
-    stream->Attach(std::move(log), [] {});
-    Log().info("served {} from the store", key->digest().ToString());
-    return;
+    if (std::optional<std::string> timing = StoredTiming(*stored)) {
+      auto log = std::make_shared<EventLog>();
+      v1::Report report = AppendStored(*stored, metrics_, *log);
+      report.set_timing_json(*std::move(timing));
+      AppendReport(*stored, std::move(report), *log);
+      log->Finish(absl::OkStatus());
+      stream->Attach(std::move(log), [] {});
+      Log().info("served {} from the store", key->digest().ToString());
+      return;
+    }
   }
   StartJob(std::make_shared<CompileJob>(*key, request.model().name(), *std::move(call)), *stream);
 }
@@ -279,6 +293,53 @@ void Engine::Impl::RunJob(const std::shared_ptr<Running>& running) {
   } else {
     Log().warn("failed {} after {:.0f} ms: {}", key, milliseconds, status.ToString());
   }
+  if (!status.ok()) return EndJob(running, std::move(status));
+  std::optional<std::string> timing = StoredTiming(running->job->program());
+  if (!timing) {
+    const absl::Status pushed = bench_queue_->Push([this, running] { TimeJob(running); }).status();
+    if (pushed.ok()) return;  // TimeJob ends it
+    timing = NotTimedJson(options_.gpu, std::string(pushed.message()));
+  }
+  running->job->AppendReport(*std::move(timing));
+  EndJob(running, absl::OkStatus());
+}
+
+std::string Engine::Impl::Device() const {
+  return absl::StrCat(options_.gpu.name, ", driver ", options_.gpu.driver, ", report ",
+                      kTimingFormat);
+}
+
+std::optional<std::string> Engine::Impl::StoredTiming(const StoredProgram& program) {
+  if (!bench_queue_) return "";
+  if (program.program.arch() != options_.gpu.arch) {
+    return NotTimedJson(options_.gpu, absl::StrCat("compiled for ", program.program.arch(),
+                                                   ", the GPU is ", options_.gpu.arch));
+  }
+  std::string json = artifacts_.FindTiming(program.digest, Device());
+  if (json.empty()) return std::nullopt;
+  return json;
+}
+
+void Engine::Impl::TimeJob(const std::shared_ptr<Running>& running) {
+  CompileJob& job = *running->job;
+  TimedProgram timed;
+  try {
+    ProgramTimer timer(
+        {*backend_, kernels_, *pool_, *options_.bench, options_.gpu, toolchain_.nvrtc_version()});
+    timed = timer.Time(
+        job.program(), [&job] { return job.cancelled(); },
+        [&job](int done, int total, const std::string& kernel) {
+          AppendProgress(*job.log(), "time", done, total, kernel);
+        });
+  } catch (const std::exception& error) {
+    timed.json = NotTimedJson(options_.gpu, error.what());
+  }
+  if (timed.final) artifacts_.PutTiming(job.program().digest, Device(), timed.json);
+  job.AppendReport(std::move(timed.json));
+  EndJob(running, absl::OkStatus());
+}
+
+void Engine::Impl::EndJob(const std::shared_ptr<Running>& running, absl::Status status) {
   // The store has the result, so whoever does not find the build finds that.
   Forget(*running);
   running->job->log()->Finish(std::move(status));
@@ -295,7 +356,7 @@ v1::StatusResponse Engine::Impl::Status() const {
   v1::StatusResponse status;
   status.set_version(HACKC_VERSION);
   status.set_arch(options_.default_arch);
-  status.set_gpu(options_.gpu);
+  status.set_gpu(options_.gpu.name);
   status.set_nvrtc_version(toolchain_.nvrtc_version());
   *status.mutable_archs() = toolchain_.archs();
   status.set_workers(pool_->size());
@@ -317,6 +378,7 @@ bool Engine::Impl::Idle() const {
     std::lock_guard lock(mutex_);
     if (!running_.empty() || !streams_.empty()) return false;
   }
+  if (bench_queue_ && bench_queue_->waiting() + bench_queue_->running() > 0) return false;
   return jobs_queue_->waiting() + jobs_queue_->running() + front_queue_->waiting() +
              front_queue_->running() ==
          0;
@@ -334,6 +396,7 @@ void Engine::Impl::CancelAll() {
   }
   for (const std::shared_ptr<LogStream>& stream : streams) stream->End(Stopping());
   pool_->Stop();
+  if (options_.bench) options_.bench->Stop();
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(EngineOptions options,

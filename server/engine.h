@@ -10,6 +10,10 @@
 // plans the program, each kernel is looked up by its own key, the misses are compiled over all workers,
 // stored, and streamed as they get ready.
 //
+// With a bench process the report, the stream's last event, waits for the program's times: from the store, else
+// measured on a thread of their own, so that no compile waits for a measurement. When too many programs wait for
+// theirs, the report says so instead.
+//
 // Thread safety: all functions may be called from any thread.
 #pragma once
 
@@ -24,6 +28,7 @@
 #include "absl/status/statusor.h"
 #include "hackc/v1/compiler.pb.h"
 #include "server/event_stream.h"
+#include "server/gpu_probe.h"
 
 namespace hackc::cache {
 class Store;
@@ -37,7 +42,9 @@ struct Metrics;
 
 struct EngineOptions {
   std::string default_arch = "sm_90a";  // when a request names none
-  std::string gpu;                      // for Status: name of the device, empty without one
+  GpuInfo gpu;                          // empty without one
+  std::shared_ptr<WorkerPool> bench;    // one bench process on `gpu`; null: no times
+  size_t bench_queue_limit = 16;        // programs that wait to be timed
   size_t queue_limit = 64;              // jobs that wait; more get RESOURCE_EXHAUSTED
   size_t stream_limit = 1024;           // answers open at a time; more get RESOURCE_EXHAUSTED
 };

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -24,7 +25,17 @@ bool Load(void* library, const char* name, Function* function) {
   return *function != nullptr;
 }
 
-// "ok\nNAME\nARCH", "none\nREASON" or "count\nREASON".
+// The kernel module's, such as "580.95.05", else that of the CUDA interface, such as "13.0".
+std::string DriverVersion(void* library) {
+  std::string version;
+  if (std::ifstream("/sys/module/nvidia/version") >> version) return version;
+  int (*get_version)(int*);
+  int number = 0;
+  if (!Load(library, "cuDriverGetVersion", &get_version) || get_version(&number) != 0) return "";
+  return absl::StrCat(number / 1000, ".", number % 1000 / 10);
+}
+
+// "ok\nNAME\nARCH\nDRIVER", "none\nREASON" or "count\nREASON".
 std::string Ask(int index) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW);
   if (library == nullptr) return "none\nno CUDA driver (libcuda.so.1 cannot be loaded)";
@@ -50,7 +61,8 @@ std::string Ask(int index) {
       get_attribute(&minor, kCapabilityMinor, device) != 0) {
     return absl::StrCat("none\nthe CUDA driver cannot describe device ", index);
   }
-  return absl::StrCat("ok\n", name, "\n", ArchOfCapability(major, minor));
+  return absl::StrCat("ok\n", name, "\n", ArchOfCapability(major, minor), "\n",
+                      DriverVersion(library));
 }
 
 }  // namespace
@@ -86,7 +98,7 @@ absl::StatusOr<GpuInfo> ProbeGpu(int index) {
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
   const std::vector<std::string> lines = absl::StrSplit(answer, '\n');
-  if (lines.size() == 3 && lines[0] == "ok") return GpuInfo{lines[1], lines[2]};
+  if (lines.size() == 4 && lines[0] == "ok") return GpuInfo{lines[1], lines[2], lines[3]};
   const std::string reason = lines.size() == 2 ? lines[1] : "the CUDA driver crashed";
   const std::string message = absl::StrCat("GPU ", index, ": ", reason);
   if (lines[0] == "count") return absl::NotFoundError(message);

@@ -2,7 +2,7 @@
 // What GPU N is, asked of the CUDA driver in a short-lived child, so that the server itself never holds a
 // driver (tens of MB, and a process that crashes with it).
 //
-//   ASSIGN(GpuInfo gpu, ProbeGpu(0));   // {"NVIDIA H200", "sm_90a"}
+//   ASSIGN(GpuInfo gpu, ProbeGpu(0));   // {"NVIDIA H200", "sm_90a", "580.95.05"}
 //
 // To be called before any thread is started.
 #pragma once
@@ -16,6 +16,7 @@ namespace hackc::server {
 struct GpuInfo {
   std::string name;
   std::string arch;
+  std::string driver;  // its version; that of its interface where the module does not tell
 };
 
 // FAILED_PRECONDITION without a driver that works, NOT_FOUND when there are fewer GPUs.

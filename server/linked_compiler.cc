@@ -15,6 +15,13 @@ class Linked : public CompilerBackend {
   absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source) override {
     return hackc::CompileKernel(source);
   }
+  absl::StatusOr<Reference> ReferenceKernel(const std::string& loop_text,
+                                            const std::string& arch) override {
+    return hackc::ReferenceKernel(loop_text, arch);
+  }
+  absl::StatusOr<Rates> TargetRates(const std::string& arch) override {
+    return hackc::TargetRates(arch);
+  }
   absl::StatusOr<std::string> NvrtcVersion() override { return hackc::NvrtcVersion(); }
   absl::StatusOr<std::vector<std::string>> SupportedArchs() override {
     return hackc::SupportedArchs();

@@ -24,6 +24,7 @@
 #include "cache/memory_store.h"
 #include "cache/sqlite_store.h"
 #include "compiler/support/status_macros.h"
+#include "server/bench/bench_handler.h"
 #include "server/compiler_service.h"
 #include "server/engine.h"
 #include "server/gpu_probe.h"
@@ -73,6 +74,18 @@ absl::StatusOr<std::shared_ptr<cache::Store>> OpenStore(const ServerOptions& opt
   return std::make_shared<cache::MemoryStore>();
 }
 
+// One process: kernels are measured one after another. A kernel that loses it is not tried again.
+std::shared_ptr<WorkerPool> MakeBenchPool(int gpu, double limit_seconds) {
+  const milliseconds limit(static_cast<int64_t>(limit_seconds * 1000));
+  return std::make_shared<WorkerPool>(
+      1,
+      [gpu] {
+        return std::make_unique<WorkerProcess>(WorkerProcessOptions{
+            .argv = {"/proc/self/exe", "--bench", std::to_string(gpu)}, .calls_per_process = 4096});
+      },
+      WorkerLimits{.describe = milliseconds(60'000), .bench = limit, .attempts = 1});
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const ServerOptions& options,
                                                    std::shared_ptr<CompilerBackend> backend,
                                                    const GpuInfo& gpu) {
@@ -86,7 +99,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const ServerOptions& options,
             WorkerProcessOptions{.argv = {"/proc/self/exe", "--worker"}});
       },
       WorkerLimits{.plan = limit, .kernel = limit});
-  EngineOptions engine_options{.gpu = gpu.name, .queue_limit = options.queue};
+  EngineOptions engine_options{.gpu = gpu, .queue_limit = options.queue};
+  if (options.gpu) engine_options.bench = MakeBenchPool(*options.gpu, options.bench_seconds);
   if (!gpu.arch.empty()) engine_options.default_arch = gpu.arch;
   if (!options.arch.empty()) engine_options.default_arch = options.arch;
   return Engine::Create(std::move(engine_options), std::move(store), std::move(backend),
@@ -175,7 +189,11 @@ absl::Status Serve(const ServerOptions& options, std::shared_ptr<CompilerBackend
 int ServerMain(int argc, char** argv, std::shared_ptr<CompilerBackend> backend) {
   SetThreadStacks();
   if (argc == 3 && std::string_view(argv[1]) == "--worker") {
-    return WorkerMain(std::atoi(argv[2]), *backend);
+    return ServeCalls(std::atoi(argv[2]), "hackc-worker",
+                      [&backend](const auto& request) { return HandleCall(*backend, request); });
+  }
+  if (argc == 4 && std::string_view(argv[1]) == "--bench") {
+    return ServeCalls(std::atoi(argv[3]), "hackc-bench", BenchHandler(std::atoi(argv[2])));
   }
   KeepHeapSmall();
   ServerOptions options;

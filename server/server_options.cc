@@ -40,6 +40,10 @@ std::optional<int> ParseOptions(int argc, char** argv, ServerOptions& options) {
   app.add_option("--call-seconds", options.call_seconds, "Time limit of one call to a worker")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--bench-seconds", options.bench_seconds,
+                 "Time limit of one kernel on the GPU; one that hangs costs this much")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
     if (gpu != "none") {

@@ -27,6 +27,7 @@ struct ServerOptions {
   LogFormat log_format = LogFormat::kText;
   double grace_seconds = 20;
   double call_seconds = 120;  // limit of one call to a worker
+  double bench_seconds = 30;  // limit of one kernel's check and times
 };
 
 // A value: the process ends here with that code (help, version, or a bad option, said on stderr).

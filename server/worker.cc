@@ -35,9 +35,16 @@ absl::Status Handle(CompilerBackend& backend, const Request& request, Reply* rep
       *reply->mutable_kernel() = ToProto(kernel);
       return absl::OkStatus();
     }
-    case Request::CALL_NOT_SET: break;
+    case Request::kReference: {
+      HACKC_ASSIGN_OR_RETURN(
+          const Reference reference,
+          backend.ReferenceKernel(request.reference().loop(), request.reference().arch()));
+      *reply->mutable_reference() = ToProto(reference);
+      return absl::OkStatus();
+    }
+    default: break;
   }
-  return absl::InternalError("worker request without a call");
+  return absl::InternalError("a call that compile workers do not know");
 }
 
 }  // namespace

@@ -94,9 +94,10 @@ void WorkerPool::Work(Worker& worker) {
 absl::StatusOr<Reply> WorkerPool::Try(Worker& worker, const Request& request) {
   const std::chrono::milliseconds limit = request.has_plan()     ? limits_.plan
                                           : request.has_kernel() ? limits_.kernel
+                                          : request.has_bench()  ? limits_.bench
                                                                  : limits_.describe;
   absl::StatusOr<Reply> reply;
-  for (int attempt = 0; attempt < 2; ++attempt) {
+  for (int attempt = 0; attempt < limits_.attempts; ++attempt) {
     reply = worker.Call(request, limit);
     if (reply.ok()) {
       if (absl::Status status = StatusOf(*reply); !status.ok()) return status;
@@ -108,6 +109,7 @@ absl::StatusOr<Reply> WorkerPool::Try(Worker& worker, const Request& request) {
     }
     ++lost_;
   }
+  if (limits_.attempts == 1) return reply.status();
   return absl::InternalError(
       absl::StrCat(Describe(request), ": the worker was lost, twice: ", reply.status().message()));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // N workers and the calls that wait for one, first come first served. A call that loses its worker is
-// tried once more on a fresh one, then fails with INTERNAL naming the call and how the worker ended.
+// tried once more on a fresh one, then fails with INTERNAL naming the call and how the worker ended. With
+// `attempts` 1 it is not, and keeps the worker's own status: a kernel that hangs on a GPU hangs again.
 //
 //   WorkerPool pool(2, [&] { return std::make_unique<InProcessWorker>(backend); });
 //   pool.Submit({.request = request}, [](absl::StatusOr<v1::worker::Reply> reply) { ... });
@@ -30,6 +31,8 @@ struct WorkerLimits {
   std::chrono::milliseconds describe{30'000};
   std::chrono::milliseconds plan{120'000};
   std::chrono::milliseconds kernel{120'000};
+  std::chrono::milliseconds bench{30'000};
+  int attempts = 2;
 };
 
 class WorkerPool {

@@ -120,7 +120,7 @@ absl::StatusOr<Reply> WorkerProcess::Call(const Request& request, std::chrono::m
   if (status.ok()) status = ReceiveMessage(fd_, &reply, deadline);
   if (status.ok()) {
     losses_in_a_row_ = 0;
-    if (++calls_ >= options_.calls_per_process) End();
+    if (++calls_ >= options_.calls_per_process || reply.last()) End();
     return reply;
   }
   ++losses_in_a_row_;
@@ -142,10 +142,10 @@ void WorkerProcess::Interrupt() {
   interrupt_.notify_all();
 }
 
-int WorkerMain(int fd, CompilerBackend& backend) {
+int ServeCalls(int fd, const char* name, const CallHandler& handler) {
   // The parent may have died before this line; then the channel is closed and the loop ends at once.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  prctl(PR_SET_NAME, "hackc-worker");
+  prctl(PR_SET_NAME, name);
   // A terminal's Ctrl-C and a service manager's SIGTERM go to the whole group: the server decides.
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_IGN);
@@ -155,7 +155,9 @@ int WorkerMain(int fd, CompilerBackend& backend) {
     const absl::Status received = ReceiveMessage(fd, &request, kNoDeadline);
     if (absl::IsUnavailable(received)) return 0;
     if (!received.ok()) return 1;
-    if (!SendMessage(fd, HandleCall(backend, request), kNoDeadline).ok()) return 1;
+    const Reply reply = handler(request);
+    if (!SendMessage(fd, reply, kNoDeadline).ok()) return 1;
+    if (reply.last()) return 0;
   }
 }
 

@@ -5,7 +5,9 @@
 // server does: the kernel kills it (PR_SET_PDEATHSIG), and its channel closes.
 //
 //   WorkerProcess worker({.argv = {"/proc/self/exe", "--worker"}});
-//   worker.Call(request, limit);     // in that process: return WorkerMain(fd, *backend);
+//   worker.Call(request, limit);     // in that process: return ServeCalls(fd, "hackc-worker", handler);
+//
+// A reply that says it is the last one ends the process too, with no loss counted.
 //
 // Thread safety: as Worker says.
 #pragma once
@@ -14,6 +16,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -53,7 +56,9 @@ class WorkerProcess : public Worker {
   bool interrupted_ = false;
 };
 
-// The life of a worker process: answers calls on `fd` until it closes. Returns the exit code.
-int WorkerMain(int fd, CompilerBackend& backend);
+// The life of a worker process, called `name` in lists of processes: answers calls on `fd` until it closes or an
+// answer is the last. Returns the exit code.
+using CallHandler = std::function<v1::worker::Reply(const v1::worker::Request&)>;
+int ServeCalls(int fd, const char* name, const CallHandler& handler);
 
 }  // namespace hackc::server

@@ -51,6 +51,8 @@ int RunCli(const std::vector<std::string>& arguments, std::ostream& out, std::os
   explain_key.AddTo(app, [&] { command = [&] { return explain_key.Run(out); }; });
   RunCommand run;
   run.AddTo(app, [&] { command = [&] { return run.Run(out, err, environment); }; });
+  ReportCommand report;
+  report.AddTo(app, [&] { command = [&] { return report.Run(out); }; });
   StatusCommand status;
   status.AddTo(app, [&] { command = [&] { return status.Run(out); }; });
 

@@ -10,9 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/timing_table.h"
 #include "client/runtime/digest.h"
 #include "client/runtime/files.h"
 #include "compiler/support/status_macros.h"
+#include "nlohmann/json.hpp"
 
 namespace hackc::client {
 namespace {
@@ -147,6 +149,28 @@ absl::Status StatusCommand::Run(std::ostream& out) {
                                 status.cache_misses(), status.cache_bytes() / 1e6));
   line("memory", absl::StrFormat("%.1f MB", status.resident_bytes() / 1e6));
   line("uptime", absl::StrFormat("%.0f s", status.uptime_seconds()));
+  return absl::OkStatus();
+}
+
+void ReportCommand::AddTo(CLI::App& app, std::function<void()> chosen) {
+  CLI::App* command = app.add_subcommand("report", "Shows the times in a report");
+  command->add_option("PATH", path_, "report.json, or the folder of submit --out")->required();
+  command->callback(std::move(chosen));
+}
+
+absl::Status ReportCommand::Run(std::ostream& out) {
+  std::filesystem::path path = path_;
+  if (std::filesystem::is_directory(path)) path /= "report.json";
+  HACKC_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, 64 << 20));
+  const nlohmann::json report = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!report.is_object()) {
+    return absl::InvalidArgumentError(absl::StrCat(path.string(), ": expected a JSON object"));
+  }
+  if (!report.contains("timing")) {
+    return absl::NotFoundError(absl::StrCat(
+        path.string(), ": holds no times; they come from a server that was started with --gpu"));
+  }
+  out << TimingTable(report["timing"].dump());
   return absl::OkStatus();
 }
 

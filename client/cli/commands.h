@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The sub-commands fetch, explain, explain-key and status, all small. Each registers its options and calls
+// The sub-commands fetch, explain, explain-key, status and report, all small. Each registers its options and calls
 // `chosen` when it is the one on the command line.
 //
 //   FetchCommand fetch;
@@ -59,6 +59,16 @@ class StatusCommand {
  private:
   ConnectionOptions connection_;
   bool json_ = false;
+};
+
+class ReportCommand {
+ public:
+  void AddTo(CLI::App& app, std::function<void()> chosen);
+  // The times in a report.json that `submit --out` wrote.
+  absl::Status Run(std::ostream& out);
+
+ private:
+  std::string path_;
 };
 
 }  // namespace hackc::client

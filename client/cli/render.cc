@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/text_table.h"
+#include "client/cli/timing_table.h"
 #include "client/runtime/dim_expr.h"
 #include "nlohmann/json.hpp"
 
@@ -106,37 +108,6 @@ ordered_json KernelJson(const v1::KernelReady& ready) {
   return object;
 }
 
-using Row = std::vector<std::string>;
-
-// Left-aligned where the heading starts with '<' (which is not printed), else right-aligned.
-std::string Table(Row heading, const std::vector<Row>& rows) {
-  std::vector<bool> left;
-  for (std::string& cell : heading) {
-    left.push_back(cell[0] == '<');
-    if (left.back()) cell.erase(0, 1);
-  }
-  std::vector<size_t> widths(heading.size());
-  auto measure = [&](const Row& row) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  };
-  measure(heading);
-  for (const Row& row : rows) measure(row);
-  std::string text;
-  auto print = [&](const Row& row) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      std::string padding(widths[i] - row[i].size(), ' ');
-      absl::StrAppend(&line, i == 0 ? "" : "  ", left[i] ? "" : padding, row[i],
-                      left[i] ? padding : "");
-    }
-    absl::StripTrailingAsciiWhitespace(&line);
-    absl::StrAppend(&text, line, "\n");
-  };
-  print(heading);
-  for (const Row& row : rows) print(row);
-  return text;
-}
-
 // The full sentence is in --json; a table wider than a screen helps nobody.
 std::string Shortened(const std::string& text, size_t width) {
   return text.size() <= width ? text : text.substr(0, width - 3) + "...";
@@ -178,12 +149,12 @@ std::string ResultTable(const CompileResult& result) {
                     Milliseconds(ready.times(), [](const auto& s) { return s == "store"; })});
   }
   const v1::Program& program = result.program.program();
-  std::string text =
-      absl::StrCat(result.model, "  ", program.arch(), "  ", DTypeName(program.dtype()), "  ",
-                   result.program.digest(), "\n\n",
-                   Table({"<kernel", "<computes", "<grid = at most", "<block", "shared B", "regs",
-                          "spill B", "cubin B", "<cache", "passes ms", "nvrtc ms", "store ms"},
-                         rows));
+  std::string text = absl::StrCat(
+      result.model, "  ", program.arch(), "  ", DTypeName(program.dtype()), "  ",
+      result.program.digest(), "\n\n",
+      TextTable({"<kernel", "<computes", "<grid = at most", "<block", "shared B", "regs", "spill B",
+                 "cubin B", "<cache", "passes ms", "nvrtc ms", "store ms"},
+                rows));
   std::vector<std::string> stages;
   for (const v1::StageTime& time : result.report.times()) {
     stages.push_back(absl::StrFormat("%s %.1f", time.stage(), time.milliseconds()));
@@ -195,6 +166,9 @@ std::string ResultTable(const CompileResult& result) {
                         result.kernels.size(), result.report.hits(), result.report.misses(),
                         result.report.compile_ms(),
                         result.program.hit() ? ", the whole program from the cache" : "");
+  if (!result.report.timing_json().empty()) {
+    absl::StrAppend(&text, "\n", TimingTable(result.report.timing_json()));
+  }
   return text;
 }
 

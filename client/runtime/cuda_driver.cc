@@ -12,9 +12,11 @@ namespace {
 #define HACKC_CUDA_TEXT_(text) #text
 #define HACKC_CUDA_TEXT(text) HACKC_CUDA_TEXT_(text)
 
+// Never closed: contexts may outlive every user of the table.
+void* Library() { return dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); }
+
 absl::StatusOr<const CudaDriver*> Load() {
-  // Never closed: contexts may outlive every user of this table.
-  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  void* library = Library();
   if (library == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("no CUDA driver on this machine: ", dlerror(),
@@ -54,6 +56,11 @@ absl::Status CudaDriver::Check(CUresult result, absl::string_view what) const {
 absl::StatusOr<const CudaDriver*> LoadCudaDriver() {
   static const auto* driver = new absl::StatusOr<const CudaDriver*>(Load());
   return *driver;
+}
+
+void* FindCudaFunction(const char* symbol) {
+  void* library = Library();
+  return library == nullptr ? nullptr : dlsym(library, symbol);
 }
 
 ScopedContext::ScopedContext(const CudaDriver& driver, CUcontext context)

@@ -68,6 +68,9 @@ struct CudaDriver {
 // Loads the driver and initialises it, once. FAILED_PRECONDITION saying what is missing.
 absl::StatusOr<const CudaDriver*> LoadCudaDriver();
 
+// A function beyond the table, by its exact symbol ("cuEventCreate"); null when the driver lacks it.
+void* FindCudaFunction(const char* symbol);
+
 // Makes a context current for a scope and restores the thread's own afterwards.
 class ScopedContext {
  public:

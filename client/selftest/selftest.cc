@@ -19,17 +19,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/runtime/device_memory.h"
+#include "client/runtime/float_convert.h"
+#include "client/runtime/guarded_memory.h"
 #include "client/runtime/program_check.h"
 #include "client/runtime/runtime.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::client {
 namespace {
-
-// NaN in float32, bfloat16, float16 and float64 alike.
-constexpr unsigned char kPoison = 0xff;
-constexpr int64_t kRedZoneBytes = 4096;
 
 struct Options {
   std::string directory;
@@ -54,39 +51,15 @@ class Random {
   uint64_t state_;
 };
 
-uint16_t ToBFloat16(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
-// Exact for the small normal numbers that weights are; halves below 2^-14 become 0.
-uint16_t ToFloat16(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  uint32_t sign = (bits >> 16) & 0x8000;
-  int32_t exponent = static_cast<int32_t>((bits >> 23) & 0xff) - 112;
-  if (exponent <= 0) return static_cast<uint16_t>(sign);
-  return static_cast<uint16_t>(sign | ((exponent << 10) + ((bits & 0x7fffff) >> 13)));
-}
-
 double ToDouble(const char* element, v1::DType dtype) {
   uint16_t half;
-  uint32_t bits;
   float single;
   double value;
   switch (dtype) {
     case v1::DTYPE_FLOAT32: std::memcpy(&single, element, 4); return single;
     case v1::DTYPE_FLOAT64: std::memcpy(&value, element, 8); return value;
-    case v1::DTYPE_BFLOAT16:
-      std::memcpy(&half, element, 2);
-      bits = uint32_t{half} << 16;
-      std::memcpy(&single, &bits, 4);
-      return single;
-    case v1::DTYPE_FLOAT16:
-      std::memcpy(&half, element, 2);
-      if ((half & 0x7c00) == 0x7c00) return std::nan("");
-      return std::ldexp(1.0 + (half & 0x3ff) / 1024.0, ((half >> 10) & 31) - 15);
+    case v1::DTYPE_BFLOAT16: std::memcpy(&half, element, 2); return BFloat16ToFloat(half);
+    case v1::DTYPE_FLOAT16: std::memcpy(&half, element, 2); return Float16ToFloat(half);
     default: return 0;
   }
 }
@@ -104,64 +77,17 @@ std::string RandomWeight(const WeightInfo& weight, uint64_t seed) {
     if (weight.dtype == v1::DTYPE_FLOAT32) {
       std::memcpy(&bytes[i * 4], &value, 4);
     } else {
-      uint16_t half = weight.dtype == v1::DTYPE_FLOAT16 ? ToFloat16(value) : ToBFloat16(value);
+      uint16_t half =
+          weight.dtype == v1::DTYPE_FLOAT16 ? FloatToFloat16(value) : FloatToBFloat16(value);
       std::memcpy(&bytes[i * 2], &half, 2);
     }
   }
   return bytes;
 }
 
-// Device memory between two red zones, poisoned throughout.
-class Guarded {
- public:
-  static absl::StatusOr<Guarded> Allocate(const CudaDriver& driver, int64_t bytes,
-                                          const std::string& name) {
-    Guarded guarded;
-    guarded.bytes_ = (bytes + 255) / 256 * 256;
-    guarded.exact_ = bytes;
-    guarded.name_ = name;
-    HACKC_ASSIGN_OR_RETURN(
-        guarded.memory_, DeviceMemory::Allocate(driver, guarded.bytes_ + 2 * kRedZoneBytes, name));
-    HACKC_RETURN_IF_ERROR(guarded.Poison(driver));
-    return guarded;
-  }
-  absl::Status Poison(const CudaDriver& driver) {
-    return driver.Check(
-        driver.MemsetD8Async(memory_.address(), kPoison, bytes_ + 2 * kRedZoneBytes, nullptr),
-        "cuMemsetD8Async");
-  }
-  CUdeviceptr address() const { return memory_.address() + kRedZoneBytes; }
-  absl::StatusOr<std::string> Read(const CudaDriver& driver) const {
-    std::string bytes(exact_, '\0');
-    if (exact_ == 0) return bytes;
-    HACKC_RETURN_IF_ERROR(
-        driver.Check(driver.MemcpyDeviceToHost(bytes.data(), address(), exact_), "cuMemcpyDtoH"));
-    return bytes;
-  }
-  absl::Status CheckRedZones(const CudaDriver& driver) const {
-    std::string zone(kRedZoneBytes, '\0');
-    for (CUdeviceptr at : {memory_.address(), address() + exact_}) {
-      HACKC_RETURN_IF_ERROR(
-          driver.Check(driver.MemcpyDeviceToHost(zone.data(), at, kRedZoneBytes), "cuMemcpyDtoH"));
-      for (char byte : zone) {
-        if (static_cast<unsigned char>(byte) != kPoison) {
-          return absl::InternalError(absl::StrCat(name_, ": written outside its bounds"));
-        }
-      }
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  DeviceMemory memory_;
-  int64_t bytes_ = 0;
-  int64_t exact_ = 0;
-  std::string name_;
-};
-
 struct Bound {
   TensorInfo info;
-  Guarded memory;
+  GuardedMemory memory;
 };
 
 class SelfTest {
@@ -189,13 +115,14 @@ class SelfTest {
                            runtime_.Tensors(call.entry, call.symbols));
     HACKC_ASSIGN_OR_RETURN(int64_t workspace_bytes,
                            runtime_.WorkspaceBytes(call.entry, call.symbols));
-    HACKC_ASSIGN_OR_RETURN(Guarded workspace,
-                           Guarded::Allocate(driver_, workspace_bytes, "workspace"));
+    HACKC_ASSIGN_OR_RETURN(GuardedMemory workspace,
+                           GuardedMemory::Allocate(driver_, workspace_bytes, "workspace"));
     call.workspace = {workspace.address(), workspace_bytes};
     std::vector<Bound> tensors;
     int64_t vocabulary = 2;
     for (const TensorInfo& info : infos) {
-      HACKC_ASSIGN_OR_RETURN(Guarded memory, Guarded::Allocate(driver_, info.bytes, info.name));
+      HACKC_ASSIGN_OR_RETURN(GuardedMemory memory,
+                             GuardedMemory::Allocate(driver_, info.bytes, info.name));
       call.tensors[info.name] = {memory.address(), info.bytes};
       if (info.kind == v1::Buffer::OUTPUT && !info.shape.empty()) vocabulary = info.shape.back();
       tensors.push_back({info, std::move(memory)});
@@ -203,14 +130,13 @@ class SelfTest {
     for (const Bound& tensor : tensors) HACKC_RETURN_IF_ERROR(FillInput(tensor, vocabulary));
     std::vector<std::string> first;
     for (int run = 0; run < 2; ++run) {
-      HACKC_RETURN_IF_ERROR(workspace.Poison(driver_));
+      HACKC_RETURN_IF_ERROR(workspace.Poison());
       for (Bound& tensor : tensors) {
-        if (tensor.info.kind == v1::Buffer::OUTPUT)
-          HACKC_RETURN_IF_ERROR(tensor.memory.Poison(driver_));
+        if (tensor.info.kind == v1::Buffer::OUTPUT) HACKC_RETURN_IF_ERROR(tensor.memory.Poison());
       }
       HACKC_RETURN_IF_ERROR(runtime_.Run(call, nullptr));
       HACKC_RETURN_IF_ERROR(driver_.Check(driver_.StreamSynchronize(nullptr), "run"));
-      HACKC_RETURN_IF_ERROR(workspace.CheckRedZones(driver_));
+      HACKC_RETURN_IF_ERROR(workspace.CheckRedZones());
       for (const Bound& tensor : tensors) HACKC_RETURN_IF_ERROR(CheckTensor(tensor, run, &first));
     }
     std::cout << options_.entry << " seq " << sequence << ": ok\n";
@@ -236,9 +162,9 @@ class SelfTest {
   }
 
   absl::Status CheckTensor(const Bound& tensor, int run, std::vector<std::string>* first) {
-    HACKC_RETURN_IF_ERROR(tensor.memory.CheckRedZones(driver_));
+    HACKC_RETURN_IF_ERROR(tensor.memory.CheckRedZones());
     if (tensor.info.kind != v1::Buffer::OUTPUT) return absl::OkStatus();
-    HACKC_ASSIGN_OR_RETURN(std::string bytes, tensor.memory.Read(driver_));
+    HACKC_ASSIGN_OR_RETURN(std::string bytes, tensor.memory.Read());
     int64_t width = ElementBytes(tensor.info.dtype);
     double sum = 0;
     for (int64_t i = 0; i < static_cast<int64_t>(bytes.size()) / width; ++i) {

@@ -97,6 +97,15 @@ struct Kernel {
   DimExpr operations;
 };
 
+// What a kernel does with the buffer of one of its parameters; not part of a Program.
+struct BufferUse {
+  DType dtype = DType::kUnspecified;
+  std::vector<DimExpr> shape;
+  bool read = false;
+  bool written = false;
+  DimExpr below;  // integers that index another buffer are below this; absent for others
+};
+
 struct BufferRef {
   uint32_t buffer = 0;
   DimExpr offset;

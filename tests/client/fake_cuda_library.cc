@@ -2,10 +2,22 @@
 // A libcuda.so.1 for machines without a GPU: device memory is host memory, any bytes are code, and a launch
 // only counts. It shows that libhackc.so, its Python wrapper and hackc-selftest load a driver and walk
 // through a real program; what kernels compute is judged elsewhere.
+//
+// Code of the form "cubin of NAME gpu:WORD;" is run: a kernel (x, y, seq) that writes y[seq, 64] = 2 x, and takes
+// 10 us of a clock that only launches and copies move. WORD says how it goes wrong:
+//   double   not at all          wrong    the last element is 0      behind, before   writes 4 bytes outside y
+//   crash    SIGSEGV             hang     never ends                 illegal          an error that stays
+//   no_time, fast, noisy         the clock stands still, nearly so, or changes its pace from event to event
 #include <cuda.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <vector>
+
+#undef cuEventElapsedTime
 
 namespace {
 template <typename T>
@@ -13,7 +25,50 @@ T Handle() {
   return reinterpret_cast<T>(static_cast<uintptr_t>(0x10));
 }
 long launches = 0;
-long nodes = 0;  // of the one graph
+double clock_us = 0;
+int events = 0;       // recorded so far
+bool broken = false;  // every call fails from now on
+
+struct Code {
+  std::string word;  // empty: it is not run
+};
+struct Node {
+  const Code* code;
+  const float* x = nullptr;
+  float* y = nullptr;
+  int seq = 0;
+};
+std::vector<Node> nodes;  // of the latest graph
+
+Node MakeNode(CUfunction function, void** parameters) {
+  Node node{reinterpret_cast<const Code*>(function)};
+  if (node.code->word.empty()) return node;
+  std::memcpy(&node.x, parameters[0], sizeof(node.x));
+  std::memcpy(&node.y, parameters[1], sizeof(node.y));
+  std::memcpy(&node.seq, parameters[2], sizeof(node.seq));
+  return node;
+}
+
+void Run(const Node& node) {
+  ++launches;
+  const std::string& word = node.code->word;
+  if (word.empty()) return;
+  const int count = node.seq * 64;
+  for (int i = 0; i < count; ++i) node.y[i] = 2 * node.x[i];
+  if (word == "wrong") node.y[count - 1] = 0;
+  if (word == "behind") node.y[count] = 7;
+  if (word == "before") node.y[-1] = 7;
+  if (word == "illegal") broken = true;
+  if (word == "crash") {
+    signal(SIGSEGV, SIG_DFL);  // past a sanitizer's handler
+    raise(SIGSEGV);
+  }
+  while (word == "hang") pause();
+  clock_us += word == "no_time" ? 0 : word == "fast" ? 1e-3 : 10;
+  if (word == "noisy") clock_us += 10 * (events / 2 % 5);
+}
+
+CUresult Result() { return broken ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS; }
 }  // namespace
 
 extern "C" {
@@ -21,6 +76,14 @@ extern "C" {
 long fake_cuda_launches() { return launches; }
 
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+CUresult cuDeviceGetCount(int* count) {
+  *count = 1;
+  return CUDA_SUCCESS;
+}
+CUresult cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return CUDA_SUCCESS;
+}
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   *device = ordinal;
   return ordinal == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
@@ -33,6 +96,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   *value = 0;
   if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) *value = 9;
   if (attribute == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) *value = 232448;
+  if (attribute == CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) *value = 1 << 20;
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
@@ -42,13 +106,23 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
 CUresult cuDevicePrimaryCtxRelease(CUdevice) { return CUDA_SUCCESS; }
 CUresult cuCtxPushCurrent(CUcontext) { return CUDA_SUCCESS; }
 CUresult cuCtxPopCurrent(CUcontext*) { return CUDA_SUCCESS; }
-CUresult cuModuleLoadData(CUmodule* module, const void*) {
-  *module = Handle<CUmodule>();
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  auto* code = new Code;
+  const std::string start = "cubin of ", mark = " gpu:";
+  if (std::strncmp(static_cast<const char*>(image), start.c_str(), start.size()) == 0) {
+    const std::string text = static_cast<const char*>(image);
+    const size_t at = text.find(mark) + mark.size();
+    code->word = text.substr(at, text.find(';') - at);
+  }
+  *module = reinterpret_cast<CUmodule>(code);
+  return Result();
+}
+CUresult cuModuleUnload(CUmodule module) {
+  delete reinterpret_cast<Code*>(module);
   return CUDA_SUCCESS;
 }
-CUresult cuModuleUnload(CUmodule) { return CUDA_SUCCESS; }
-CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char*) {
-  *function = Handle<CUfunction>();
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char*) {
+  *function = reinterpret_cast<CUfunction>(module);
   return CUDA_SUCCESS;
 }
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) {
@@ -56,13 +130,32 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) {
   return CUDA_SUCCESS;
 }
 CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; }
-CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                        unsigned, CUstream, void**, void**) {
-  ++launches;
+CUresult cuLaunchKernel(CUfunction function, unsigned, unsigned, unsigned, unsigned, unsigned,
+                        unsigned, unsigned, CUstream, void** parameters, void**) {
+  Run(MakeNode(function, parameters));
   return CUDA_SUCCESS;
 }
-CUresult cuLaunchKernelEx(const CUlaunchConfig*, CUfunction, void**, void**) {
-  ++launches;
+CUresult cuLaunchKernelEx(const CUlaunchConfig*, CUfunction function, void** parameters, void**) {
+  Run(MakeNode(function, parameters));
+  return CUDA_SUCCESS;
+}
+CUresult cuEventCreate(CUevent* event, unsigned) {
+  *event = reinterpret_cast<CUevent>(new double(0));
+  return Result();
+}
+CUresult cuEventDestroy(CUevent event) {
+  delete reinterpret_cast<double*>(event);
+  return CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent event, CUstream) {
+  ++events;
+  *reinterpret_cast<double*>(event) = clock_us;
+  return CUDA_SUCCESS;
+}
+CUresult cuEventSynchronize(CUevent) { return Result(); }
+CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+  const double us = *reinterpret_cast<double*>(end) - *reinterpret_cast<double*>(start);
+  *milliseconds = static_cast<float>(us / 1000);
   return CUDA_SUCCESS;
 }
 CUresult cuTensorMapEncodeTiled(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*,
@@ -92,26 +185,31 @@ CUresult cuMemFreeHost(void* memory) {
 }
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) {
   std::memcpy(reinterpret_cast<void*>(to), from, bytes);
-  return CUDA_SUCCESS;
+  return Result();
 }
 CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) {
   std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
-  return CUDA_SUCCESS;
+  return Result();
+}
+CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  clock_us += 2.0 * static_cast<double>(bytes) / 4e6;  // at 4 TB/s
+  return Result();
 }
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream) {
   std::memset(reinterpret_cast<void*>(to), value, bytes);
   return CUDA_SUCCESS;
 }
-CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
+CUresult cuStreamSynchronize(CUstream) { return Result(); }
 CUresult cuGraphCreate(CUgraph* graph, unsigned) {
   *graph = Handle<CUgraph>();
-  nodes = 0;
+  nodes.clear();
   return CUDA_SUCCESS;
 }
 CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph, const CUgraphNode*, size_t,
-                              const CUDA_KERNEL_NODE_PARAMS*) {
+                              const CUDA_KERNEL_NODE_PARAMS* parameters) {
   *node = Handle<CUgraphNode>();
-  ++nodes;
+  nodes.push_back(MakeNode(parameters->func, parameters->kernelParams));
   return CUDA_SUCCESS;
 }
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode, CUkernelNodeAttrID,
@@ -126,13 +224,13 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph, unsigned 
   return CUDA_SUCCESS;
 }
 CUresult cuGraphLaunch(CUgraphExec, CUstream) {
-  launches += nodes;
+  for (const Node& node : nodes) Run(node);
   return CUDA_SUCCESS;
 }
 CUresult cuGraphDestroy(CUgraph) { return CUDA_SUCCESS; }
 CUresult cuGraphExecDestroy(CUgraphExec) { return CUDA_SUCCESS; }
 CUresult cuGetErrorName(CUresult, const char** name) {
-  *name = "CUDA_ERROR_FAKE";
+  *name = broken ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_FAKE";
   return CUDA_SUCCESS;
 }
 CUresult cuGetErrorString(CUresult, const char** text) {

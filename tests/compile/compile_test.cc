@@ -251,6 +251,44 @@ TEST(Compile, APlanHoldsAllThatAClientAndAPersonNeed) {
   EXPECT_EQ(plan->program.buffers[entry.outputs[0]].kind, program::Buffer::Kind::kOutput);
 }
 
+TEST(Compile, EveryKernelHasAReferenceOfTheSameParameters) {
+  CompileRequest request = Request("tinyllama-1.1b");
+  request.past = {0, 300};
+  request.batch = {1, 4};
+  auto plan = PlanProgram(request);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  bool indexed = false;
+  for (const KernelSource& kernel : plan->kernels) {
+    SCOPED_TRACE(kernel.kernel.name);
+    auto reference = ReferenceKernel(kernel.ir.at("loop"), "sm_90a");
+    ASSERT_TRUE(reference.ok()) << reference.status();
+    auto cubin = CompileKernel(reference->source);
+    ASSERT_TRUE(cubin.ok()) << cubin.status() << reference->source.cuda;
+    const std::vector<program::Param>& params = reference->source.kernel.params;
+    ASSERT_EQ(params.size(), kernel.kernel.params.size());
+    size_t buffers = 0;
+    for (size_t i = 0; i < params.size(); ++i) {
+      EXPECT_EQ(params[i].name, kernel.kernel.params[i].name);
+      EXPECT_EQ(params[i].offset, kernel.kernel.params[i].offset);
+      if (params[i].kind != program::Param::Kind::kBuffer) continue;
+      const program::BufferUse& use = reference->buffers.at(buffers++);
+      EXPECT_EQ(use.written, kernel.kernel.params[i].written);
+      if (use.dtype == program::DType::kInt32 && use.below == program::DimExpr{.value = 32000})
+        indexed = true;
+    }
+    EXPECT_EQ(buffers, reference->buffers.size());
+    if (kernel.kernel.name == "attention") {
+      EXPECT_EQ(reference->longest_reduction, 2048 + 300);
+      EXPECT_EQ(reference->coarsest, program::DType::kBFloat16);
+    }
+    if (kernel.kernel.name == "lm_head") {
+      EXPECT_EQ(reference->coarsest, program::DType::kFloat32);
+    }
+  }
+  EXPECT_TRUE(indexed) << "token numbers are below the vocabulary's size";
+  EXPECT_TRUE(absl::IsInvalidArgument(ReferenceKernel("no IR", "sm_90a").status()));
+}
+
 TEST(Compile, KeysHoldWhatMattersAndNothingElse) {
   CompileRequest request = Request("qwen2.5-0.5b");
   auto key = [](const CompileRequest& r) {

@@ -23,6 +23,7 @@
 #include "compiler/passes/tensor/dead_values.h"
 #include "compiler/passes/tensor/inline_views.h"
 #include "compiler/passes/tensor/lower_graph.h"
+#include "compiler/program/reference_kernel.h"
 #include "compiler/schedule/choose_schedule.h"
 #include "compiler/schedule/target.h"
 #include "gmock/gmock.h"
@@ -157,7 +158,7 @@ TEST_P(KernelLevels, EveryLevelAgrees) {
         loop.symbols[symbol.name] = it == param.symbols.end() ? symbol.max : it->second;
       }
       FillBuffers(launch.fn.fn, loop, kernels);
-      FunctionRun tile = loop, kernel = loop, bare = loop;
+      FunctionRun tile = loop, kernel = loop, bare = loop, reference = loop;
       absl::Status status = RunLoop(launch.fn, loop);
       ASSERT_TRUE(status.ok()) << status << "\n" << ir::Print(launch.fn);
 
@@ -180,6 +181,10 @@ TEST_P(KernelLevels, EveryLevelAgrees) {
       kernel.arithmetic = Arithmetic::kHardware;
       status = RunKernel(lowered->kernel, kernel, {kernels % 2 == 0});
       EXPECT_TRUE(status.ok()) << status << "\n" << ir::Print(lowered->kernel);
+      // What a GPU's results are held against below Loop IR is Loop IR itself.
+      const ir::KernelFn plain = program::PlainKernel(launch.fn);
+      status = RunKernel(plain, reference);
+      EXPECT_TRUE(status.ok()) << status << "\n" << ir::Print(plain);
       bool mma = false;
       ir::WalkStmts(lowered->kernel.fn.body,
                     [&](const ir::Stmt& s) { mma |= ir::As<ir::Mma>(s) != nullptr; });
@@ -194,6 +199,7 @@ TEST_P(KernelLevels, EveryLevelAgrees) {
         const TensorData& truth = loop.buffers.at(buffer.name);
         EXPECT_LE(Distance(tile.buffers[buffer.name], truth), 1e-9) << buffer.name;
         EXPECT_LE(Distance(kernel.buffers[buffer.name], truth), tolerance) << buffer.name;
+        EXPECT_LE(Distance(reference.buffers[buffer.name], truth), 1e-9) << buffer.name;
       }
     }
   }

@@ -35,8 +35,12 @@ ROOMS = {
     "tools/golden/gpu": ("tools/golden", "compiler/compile.h", "proto", "client", "server/local.h", *COMPILER_ROOMS),
     "cache": (),
     # program.h holds plain structs; the server turns them into protos.
-    "server": ("proto", "compiler/compile.h", "compiler/program/program.h", "cache"),
-    "client": ("proto",),
+    "server": ("proto", "compiler/compile.h", "compiler/program/program.h", "cache",
+               "server/bench/bench_handler.h"),
+    # The inside of a bench process; it launches as clients do, through their runtime.
+    "server/bench": ("proto", "client/runtime"),
+    "client": ("proto", "client/runtime"),
+    "client/runtime": ("proto",),
     # --local runs the server's core in the same process.
     "client/cli": ("proto", "client", "server/engine.h", "server/local.h", "server/event_stream.h"),
 }

@@ -64,6 +64,49 @@ absl::StatusOr<json> ParseConfig(const CompileRequest& request) {
   return config;
 }
 
+// y[seq, 64] = 2 * x[seq, 64], which tests/client/fake_cuda_library.cc runs.
+program::Kernel TimedKernel(const std::string& name, const std::string& arch) {
+  program::Kernel kernel;
+  kernel.name = kernel.entry = name;
+  kernel.computes = "twice its input";
+  kernel.arch = arch;
+  kernel.block = {128, 1, 1};
+  for (auto& extent : kernel.grid) extent.value = 1;
+  using Kind = program::Param::Kind;
+  kernel.params = {{Kind::kBuffer, "x", 0, 8, 16},
+                   {Kind::kBuffer, "y", 8, 8, 16, /*written=*/true},
+                   {Kind::kSymbolI32, "seq", 16, 4, 0, false, "seq"}};
+  kernel.valid = {{"seq", 1, 100}};
+  const program::DimExpr rows{.op = program::DimExpr::Op::kSymbol, .symbol = "seq"};
+  kernel.bytes_moved = {.op = program::DimExpr::Op::kMul, .args = {rows, {.value = 512}}};
+  kernel.operations = {.op = program::DimExpr::Op::kMul, .args = {rows, {.value = 64}}};
+  return kernel;
+}
+
+// "prefill": k0 once, then the others three times.
+void AddRun(int kernels, program::Program& program) {
+  const program::DimExpr rows{.op = program::DimExpr::Op::kSymbol, .symbol = "seq"};
+  program.symbols = {{"seq", 1, 100}};
+  for (const char* name : {"x", "y"}) {
+    program::Buffer buffer;
+    buffer.id = static_cast<uint32_t>(program.buffers.size());
+    buffer.name = name;
+    buffer.kind = program::Buffer::Kind(buffer.id);  // kInput, kOutput
+    buffer.dtype = program::DType::kFloat32;
+    buffer.shape = {rows, {.value = 64}};
+    program.buffers.push_back(std::move(buffer));
+  }
+  program::EntryPoint entry{.name = "prefill", .inputs = {0}, .outputs = {1}};
+  program::Step others{.repeat_count = 3};
+  for (int i = 0; i < kernels; ++i) {
+    program::Step step;
+    step.launch = {static_cast<uint32_t>(i), {{0, {}}, {1, {}}}};
+    (i == 0 ? entry.steps : others.steps).push_back(std::move(step));
+  }
+  if (kernels > 1) entry.steps.push_back(std::move(others));
+  program.entry_points.push_back(std::move(entry));
+}
+
 }  // namespace
 
 absl::StatusOr<KeyFields> FakeCompiler::ProgramKeyFields(const CompileRequest& request) {
@@ -90,11 +133,7 @@ absl::StatusOr<Plan> FakeCompiler::PlanProgram(const CompileRequest& request) {
   const int count = config.value("kernels", 2);
   for (int i = 0; i < count; ++i) {
     KernelSource source;
-    source.kernel.name = absl::StrCat("k", i);
-    source.kernel.computes = "nothing";
-    source.kernel.entry = source.kernel.name;
-    source.kernel.arch = request.arch;
-    source.kernel.block = {128, 1, 1};
+    source.kernel = TimedKernel(absl::StrCat("k", i), request.arch);
     // The text is the config, from which CompileKernel learns how to behave.
     source.cuda = config.dump();
     source.key_fields = {{"cuda", absl::StrCat(i, config.value("salt", ""))},
@@ -103,7 +142,22 @@ absl::StatusOr<Plan> FakeCompiler::PlanProgram(const CompileRequest& request) {
     plan.program.kernels.push_back(source.kernel);
     plan.kernels.push_back(std::move(source));
   }
+  AddRun(count, plan.program);
   return plan;
+}
+
+absl::StatusOr<Reference> FakeCompiler::ReferenceKernel(const std::string& loop_text,
+                                                        const std::string& arch) {
+  if (loop_text.rfind("loop of ", 0) != 0) return absl::InvalidArgumentError("no Loop IR");
+  Reference reference;
+  reference.source.kernel = TimedKernel("reference", arch);
+  reference.source.cuda = "{}";
+  reference.source.key_fields = {{"cuda", "reference"}, {"arch", arch}};
+  const program::DimExpr rows{.op = program::DimExpr::Op::kSymbol, .symbol = "seq"};
+  const program::DimExpr columns{.value = 64};
+  reference.buffers = {{program::DType::kFloat32, {rows, columns}, /*read=*/true, false, {}},
+                       {program::DType::kFloat32, {rows, columns}, false, /*written=*/true, {}}};
+  return reference;
 }
 
 absl::StatusOr<CompiledKernel> FakeCompiler::CompileKernel(const KernelSource& source) {
@@ -114,7 +168,10 @@ absl::StatusOr<CompiledKernel> FakeCompiler::CompileKernel(const KernelSource& s
   }
   HACKC_RETURN_IF_ERROR(Behave(config, source.kernel.name));
   CompiledKernel compiled;
-  compiled.cubin = absl::StrCat("cubin of ", source.kernel.name, config.value("salt", ""));
+  const std::string on_gpu =
+      config.value("gpu", json::object()).value(source.kernel.name, "double");
+  compiled.cubin =
+      absl::StrCat("cubin of ", source.kernel.name, config.value("salt", ""), " gpu:", on_gpu, ";");
   compiled.cubin.resize(config.value("cubin_bytes", 1000), 'x');
   compiled.registers = 42;
   compiled.static_shared_bytes = 256;

@@ -6,6 +6,7 @@
 //
 // Behaviours of a kernel (or of "plan", "front"): "slow" (sleeps "slow_ms"), "crash", "crash_once" (until
 // the file "marker" exists), "hang", "garbage" (on the worker's channel), "throw", "error", "exhausted_once".
+// On the fake GPU of tests/client/fake_cuda_library.cc a kernel does what "gpu": {"k1": "hang"} says of it.
 // Each compile appends a line to "count_file" when there is one, so that counts hold across processes.
 #pragma once
 
@@ -22,6 +23,11 @@ class FakeCompiler : public CompilerBackend {
   absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request) override;
   absl::StatusOr<Plan> PlanProgram(const CompileRequest& request) override;
   absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source) override;
+  absl::StatusOr<Reference> ReferenceKernel(const std::string& loop_text,
+                                            const std::string& arch) override;
+  absl::StatusOr<Rates> TargetRates(const std::string&) override {
+    return Rates{4.8e12, 67e12, 989e12};
+  }
   absl::StatusOr<std::string> NvrtcVersion() override { return std::string("13.0"); }
   absl::StatusOr<std::vector<std::string>> SupportedArchs() override {
     return std::vector<std::string>{"sm_80", "sm_90a"};

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+// Timing on a GPU that misbehaves on request (tests/client/fake_cuda_library.cc): real bench processes, the
+// fake driver in them. Whatever one kernel does, it alone is blamed, the others are timed, and the next
+// request finds a bench process that works.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cache/memory_store.h"
+#include "server/engine.h"
+#include "server/worker_pool.h"
+#include "server/worker_process.h"
+#include "tests/server/fake_compiler.h"
+#include "tests/server/testing.h"
+
+namespace hackc::server {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class BenchTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("LD_LIBRARY_PATH", HACKC_FAKE_CUDA_DIR, 1);
+    Start();
+  }
+  void TearDown() override { unsetenv("LD_LIBRARY_PATH"); }
+
+  void Start(EngineOptions options = {}, milliseconds limit = seconds(20)) {
+    engine_ = nullptr;
+    bench_ = std::make_shared<WorkerPool>(
+        1,
+        [] {
+          return std::make_unique<WorkerProcess>(WorkerProcessOptions{
+              .argv = {HACKC_FAKE_SERVER, "--bench", "0"}, .first_pause = milliseconds(1)});
+        },
+        WorkerLimits{.bench = limit, .attempts = 1});
+    auto workers = std::make_shared<WorkerPool>(
+        2, [this] { return std::make_unique<InProcessWorker>(compiler_); });
+    options.gpu = {"Fake GPU", "sm_90a", driver_};
+    options.bench = bench_;
+    absl::StatusOr<std::unique_ptr<Engine>> engine =
+        Engine::Create(options, store_, compiler_, std::move(workers));
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    engine_ = *std::move(engine);
+  }
+  Answer Ask(const json& config) {
+    Answer answer = Read(*engine_->Submit(FakeRequest(config.dump())));
+    EXPECT_TRUE(answer.status.ok()) << answer.status;
+    return answer;
+  }
+  json Timing(const json& config) { return TimingOf(Ask(config)); }
+  static json TimingOf(const Answer& answer) {
+    if (!answer.report) return nullptr;
+    return json::parse(answer.report->timing_json(), nullptr, /*allow_exceptions=*/false);
+  }
+  static std::vector<std::string> Statuses(const json& timing) {
+    std::vector<std::string> statuses;
+    for (const json& kernel : timing["kernels"]) statuses.push_back(kernel["status"]);
+    return statuses;
+  }
+
+  std::shared_ptr<FakeCompiler> compiler_ = std::make_shared<FakeCompiler>();
+  std::shared_ptr<cache::Store> store_ = std::make_shared<cache::MemoryStore>();
+  std::shared_ptr<WorkerPool> bench_;
+  std::string driver_ = "1.2.3";
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(BenchTest, ReportsTimesFloorsAndTotals) {
+  const json timing = Timing({{"kernels", 3}});
+  EXPECT_EQ(timing["gpu"], "Fake GPU");
+  EXPECT_EQ(timing["driver"], "1.2.3");
+  EXPECT_EQ(timing["final"], true) << timing.dump(1);
+  EXPECT_EQ(timing["copy_bytes_per_second"], 4e12);
+  ASSERT_THAT(timing["kernels"], SizeIs(3));
+  for (const json& kernel : timing["kernels"]) {
+    EXPECT_EQ(kernel["status"], "ok");
+    ASSERT_THAT(kernel["times"], SizeIs(2));
+    const json& largest = kernel["times"][0];
+    EXPECT_EQ(largest["shape"], "largest");
+    EXPECT_EQ(largest["symbols"], (json{{"seq", 100}}));
+    EXPECT_EQ(largest["median_us"], 10);
+    EXPECT_EQ(largest["spread"], 0);
+    EXPECT_EQ(largest["bytes"], 51200);
+    EXPECT_EQ(largest["floor_us"], 0.0128);  // 51,200 bytes at 4 TB/s
+    EXPECT_EQ(largest["share_of_floor"], 0.00128);
+    EXPECT_EQ(largest["predicted_us"], 0.01067);  // at 4.8 TB/s
+    EXPECT_EQ(kernel["times"][1]["symbols"], (json{{"seq", 1}}));
+  }
+  ASSERT_THAT(timing["entry_points"], SizeIs(1));
+  const json& prefill = timing["entry_points"][0];
+  EXPECT_EQ(prefill["launches"], 7);
+  EXPECT_EQ(prefill["kernel_launches"], (json{{"k0", 1}, {"k1", 3}, {"k2", 3}}));
+  EXPECT_EQ(prefill["totals"][0]["median_us"], 70);
+  EXPECT_EQ(prefill["totals"][0]["complete"], true);
+}
+
+TEST_F(BenchTest, AStoredProgramCarriesItsReportAndIsNotTimedAgain) {
+  const Answer cold = Ask({{"kernels", 2}});
+  const Answer warm = Ask({{"kernels", 2}});
+  EXPECT_TRUE(warm.program->hit());
+  EXPECT_EQ(warm.report->timing_json(), cold.report->timing_json());
+  EXPECT_EQ(warm.program->bytes(), cold.program->bytes());
+  for (const v1::Progress& progress : warm.progress) EXPECT_NE(progress.stage(), "time");
+  Start();  // another server on the same store
+  EXPECT_EQ(Ask({{"kernels", 2}}).report->timing_json(), cold.report->timing_json());
+}
+
+TEST_F(BenchTest, AnotherDriverMeasuresAgain) {
+  (void)Ask({{"kernels", 1}});
+  driver_ = "4.5.6";
+  Start();
+  const Answer warm = Ask({{"kernels", 1}});
+  EXPECT_TRUE(warm.program->hit());
+  EXPECT_EQ(TimingOf(warm)["driver"], "4.5.6");
+}
+
+struct FaultCase {
+  const char* word;
+  const char* status;
+  const char* detail;
+};
+
+class BenchFaults : public BenchTest, public ::testing::WithParamInterface<FaultCase> {};
+
+TEST_P(BenchFaults, AreBlamedOnTheirKernelOnly) {
+  const FaultCase& fault = GetParam();
+  if (std::string(fault.word) == "hang") Start({}, seconds(3));
+  const auto start = std::chrono::steady_clock::now();
+  const json bad = {{"kernels", 3}, {"gpu", {{"k1", fault.word}}}, {"salt", fault.word}};
+  const json timing = Timing(bad);
+  EXPECT_THAT(Statuses(timing), ElementsAre("ok", fault.status, "ok")) << timing.dump(1);
+  EXPECT_THAT(std::string(timing["kernels"][1]["detail"]), HasSubstr(fault.detail));
+  ASSERT_THAT(timing["problems"], SizeIs(1));
+  EXPECT_THAT(std::string(timing["problems"][0]),
+              AllOf(HasSubstr("kernel \"k1\""), HasSubstr(fault.status)));
+  EXPECT_EQ(timing["final"], false);
+  EXPECT_EQ(timing["entry_points"][0]["totals"][0]["complete"], false);
+  for (const int good : {0, 2}) EXPECT_EQ(timing["kernels"][good]["times"][0]["median_us"], 10);
+  EXPECT_EQ(Timing({{"kernels", 2}, {"salt", "next"}})["final"], true);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(60));
+  // What went wrong is not kept: the next request looks again.
+  bool again = false;
+  for (const v1::Progress& progress : Ask(bad).progress) again |= progress.stage() == "time";
+  EXPECT_TRUE(again);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Words, BenchFaults,
+    ::testing::Values(
+        FaultCase{"wrong", "wrong_result", "set0.y[2367] is 0, the reference is"},
+        FaultCase{"behind", "red_zone", "set0.y: written 0 bytes behind its end (at seq 37)"},
+        FaultCase{"before", "red_zone", "set0.y: written 4 bytes before its start"},
+        FaultCase{"illegal", "cuda_error", "CUDA_ERROR_ILLEGAL_ADDRESS"},
+        FaultCase{"crash", "crash", "killed by signal 11"},
+        FaultCase{"hang", "hang", "no answer within 3 s; killed"},
+        FaultCase{"no_time", "impossible_time", "the launches took no time (at seq 100)"},
+        FaultCase{"fast", "impossible_time", "0.001 us, the hardware needs 0.0106667 us"}),
+    [](const auto& info) { return std::string(info.param.word); });
+
+TEST_F(BenchTest, ADisturbedReportSaysSoAndIsNotKept) {
+  const json noisy = {{"kernels", 2}, {"gpu", {{"k0", "noisy"}}}};
+  const json timing = Timing(noisy);
+  EXPECT_THAT(Statuses(timing), ElementsAre("ok", "ok"));
+  EXPECT_EQ(timing["disturbed"], true);
+  EXPECT_EQ(timing["final"], false);
+  EXPECT_THAT(timing["problems"], IsEmpty());
+  EXPECT_EQ(timing["kernels"][0]["times"][0]["disturbed"], true);
+  EXPECT_GT(timing["kernels"][0]["times"][0]["spread"], 0.05);
+  EXPECT_EQ(timing["kernels"][1]["times"][0]["disturbed"], false);
+}
+
+TEST_F(BenchTest, AProgramForAnotherArchIsNotTimed) {
+  v1::CompileRequest request = FakeRequest("{}");
+  request.mutable_target()->set_arch("sm_80");
+  const Answer answer = Read(*engine_->Submit(request));
+  EXPECT_EQ(TimingOf(answer)["problems"],
+            json({"not timed: compiled for sm_80, the GPU is sm_90a"}));
+}
+
+TEST_F(BenchTest, WithoutADriverTheReportSaysWhy) {
+  unsetenv("LD_LIBRARY_PATH");
+  Start();
+  const json timing = Timing({{"kernels", 2}});
+  EXPECT_THAT(Statuses(timing), ElementsAre("not_timed", "not_timed"));
+  EXPECT_THAT(std::string(timing["problems"][0]), HasSubstr("no CUDA driver on this machine"));
+}
+
+TEST_F(BenchTest, NoCompileWaitsForAMeasurement) {
+  EngineOptions options;
+  options.bench_queue_limit = 0;
+  Start(options, seconds(5));
+  const json hanging = {{"kernels", 1}, {"gpu", {{"k0", "hang"}}}, {"salt", "h"}};
+  std::shared_ptr<EventStream> first = engine_->Submit(FakeRequest(hanging.dump()));
+  bool has_program = false;
+  while (std::optional<v1::CompileEvent> event = first->WaitNext()) {
+    has_program |= event->has_program();
+    if (event->has_progress() && event->progress().stage() == "time") break;
+  }
+  EXPECT_TRUE(has_program) << "the program comes before its times";
+  // The GPU is taken and nothing may wait for it: others get their programs, and are told.
+  for (int i = 0; i < 3; ++i) {
+    const json timing = Timing({{"kernels", 2}, {"salt", std::to_string(i)}});
+    EXPECT_THAT(std::string(timing["problems"][0]), HasSubstr("the timing queue is full"));
+  }
+  EXPECT_THAT(Statuses(TimingOf(Read(*first))), ElementsAre("hang"));
+}
+
+TEST_F(BenchTest, StopsInTheMiddleOfAMeasurement) {
+  const json hanging = {{"kernels", 1}, {"gpu", {{"k0", "hang"}}}, {"salt", "h"}};
+  std::shared_ptr<EventStream> stream = engine_->Submit(FakeRequest(hanging.dump()));
+  while (std::optional<v1::CompileEvent> event = stream->WaitNext()) {
+    if (event->has_progress() && event->progress().stage() == "time") break;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  engine_->CancelAll();
+  EXPECT_TRUE(absl::IsUnavailable(Read(*stream).status));
+  stream = nullptr;
+  engine_ = nullptr;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(15));
+}
+
+}  // namespace
+}  // namespace hackc::server
