@@ -44,6 +44,9 @@ class Reporter {
     if (program_.prepare_size() > 0) entries.push_back(EntryJson("prepare", program_.prepare()));
     for (const v1::EntryPoint& entry : program_.entry_points()) {
       entries.push_back(EntryJson(entry.name(), entry.steps()));
+      for (const v1::Symbol& symbol : entry.symbols()) {
+        entries.back()["ranges"][symbol.name()] = {symbol.min(), symbol.max()};
+      }
     }
     const bool disturbed = spread_out_ || !facts_.disturbances.empty();
     *final = !disturbed && problems_.empty();
@@ -135,7 +138,11 @@ class Reporter {
       ordered_json sum = TotalJson(label, launches);
       if (!sum.is_null()) totals.push_back(std::move(sum));
     }
-    return {{"name", name}, {"launches", total}, {"kernel_launches", counts}, {"totals", totals}};
+    return {{"name", name},
+            {"ranges", ordered_json::object()},
+            {"launches", total},
+            {"kernel_launches", counts},
+            {"totals", totals}};
   }
 
   // The sum over an entry point's launches at one shape. A kernel without symbols has one time for all shapes.

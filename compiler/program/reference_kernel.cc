@@ -138,7 +138,8 @@ class Plain {
       case Monoid::kProduct: store(0, old(0) * operands[0], body); break;
       case Monoid::kMax: store(0, ir::Max(old(0), operands[0]), body); break;
       case Monoid::kMin: store(0, ir::Min(old(0), operands[0]), body); break;
-      case Monoid::kSoftmaxSum: {
+      case Monoid::kSoftmaxSum:
+      case Monoid::kLogSumExp: {
         auto let = [&](const char* what, Expr value) {
           std::string name = update.name + what + std::to_string(updates_);
           body.push_back(ir::MakeStmt(ir::Let{name, std::move(value)}));
@@ -150,7 +151,7 @@ class Plain {
         const Expr scale = let("_scale", exp(old(0) - most)),
                    weight = let("_weight", exp(score - most));
         store(1, old(1) * scale + weight, body);
-        store(2, old(2) * scale + weight * operands[1], body);
+        if (operands.size() > 1) store(2, old(2) * scale + weight * operands[1], body);
         store(0, most, body);
         // A score of -inf changes nothing, and -inf - -inf is no number.
         guard = ir::And(guard, ir::Lt(ir::FloatLit(-std::numeric_limits<double>::infinity(), kF64),
@@ -170,11 +171,17 @@ class Plain {
       if (name == nullptr || !states_.count(*name)) return nullptr;
       const std::vector<Expr> indices = load ? load->indices : std::vector<Expr>();
       Expr value = Element(*name, 0, indices);
-      if (states_.at(*name).monoid == Monoid::kSoftmaxSum) {
+      const Monoid monoid = states_.at(*name).monoid;
+      if (monoid == Monoid::kSoftmaxSum || monoid == Monoid::kLogSumExp) {
         const Expr zero = ir::FloatLit(0, kF64), sum = Element(*name, 1, indices);
-        value = ir::MakeSelect(ir::Lt(zero, sum),
-                               ir::MakeBinary(ir::BinaryOp::kDiv, Element(*name, 2, indices), sum),
-                               zero);
+        Expr seen, nothing = zero;
+        if (monoid == Monoid::kSoftmaxSum) {
+          seen = ir::MakeBinary(ir::BinaryOp::kDiv, Element(*name, 2, indices), sum);
+        } else {
+          seen = value + ir::MakeUnary(ir::UnaryOp::kLog, sum);
+          nothing = value;  // -inf still
+        }
+        value = ir::MakeSelect(ir::Lt(zero, sum), seen, nothing);
       }
       return ir::MakeCast(ir::DType::kF32, value);
     });

@@ -44,7 +44,8 @@ double AllowedError(v1::DType coarsest, int64_t longest_reduction) {
   const double unit = coarsest == v1::DTYPE_BFLOAT16  ? 0x1p-8
                       : coarsest == v1::DTYPE_FLOAT16 ? 0x1p-11
                                                       : 0x1p-24;
-  return 4 * unit + 4 * 0x1p-24 * std::sqrt(static_cast<double>(longest_reduction));
+  const auto terms = static_cast<double>(longest_reduction);
+  return 4 * unit + 0x1p-24 * (8 * std::sqrt(terms) + terms / 4);
 }
 
 std::string Difference(v1::DType dtype, std::string_view actual, std::string_view expected,

@@ -16,8 +16,9 @@
 
 namespace hackc::server {
 
-// Four units of the coarsest type that values are rounded to, one for each rounding of a fused chain; and the
-// random walk of float32 sums, four units for each root of their length.
+// Four units of the coarsest type that values are rounded to, one for each rounding of a fused chain; and for float32
+// sums of n terms 8 sqrt(n) + n / 4 units: a random walk, and what matrix units cut off instead of rounding, one unit
+// in each step of 8 or 16 terms.
 double AllowedError(v1::DType coarsest, int64_t longest_reduction);
 
 // Of the first element that is wrong: "[17] is 0.5, the reference is 0.25, allowed is 0.001". Empty: all are right.

@@ -80,7 +80,7 @@ void KernelBench::TakeSymbols(const Shape& shape) {
   where_ = values.empty() ? "" : absl::StrCat(" (at ", absl::StrJoin(values, ", "), ")");
 }
 
-absl::Status KernelBench::SetUp(int sets, int launches) {
+absl::Status KernelBench::SetUp(int first_set, int sets, int launches) {
   tensors_.clear();
   runtime_ = nullptr;
   client::ProgramFiles files{OneKernelProgram(call_, sets, launches),
@@ -88,7 +88,7 @@ absl::Status KernelBench::SetUp(int sets, int launches) {
   HACKC_ASSIGN_OR_RETURN(runtime_,
                          Runtime::Load(device_.driver(), std::move(files), device_.index()));
   HACKC_RETURN_IF_ERROR(runtime_->Prepare(nullptr));
-  for (int set = sets; set-- > -1;) {
+  for (int set = first_set; set < sets; ++set) {
     for (int a = 0; a < call_.uses().buffers_size(); ++a) {
       const std::string name = TensorOf(call_, set, a);
       if (tensors_.count(name)) continue;
@@ -100,23 +100,29 @@ absl::Status KernelBench::SetUp(int sets, int launches) {
       HACKC_ASSIGN_OR_RETURN(GuardedMemory memory,
                              GuardedMemory::Allocate(device_.driver(), bytes, name));
       const Tensor& tensor = tensors_[name] = Tensor{std::move(memory), a};
-      // The seed is the argument's: in every set, and for the reference, the same data.
-      if (call_.uses().buffers(a).read()) HACKC_RETURN_IF_ERROR(Fill(tensor, a + 1));
+      if (!call_.uses().buffers(a).read() || bytes == 0) continue;
+      if (set > 0) {
+        HACKC_RETURN_IF_ERROR(device_.Copy(
+            tensor.memory.address(), tensors_.at(TensorOf(call_, 0, a)).memory.address(), bytes));
+      } else {
+        HACKC_RETURN_IF_ERROR(Fill(tensor));
+      }
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status KernelBench::Fill(const Tensor& tensor, uint64_t seed) {
+absl::Status KernelBench::Fill(const Tensor& tensor) {
   const v1::worker::BufferUse& use = call_.uses().buffers(tensor.argument);
   const int64_t total = tensor.memory.bytes();
-  if (total == 0) return absl::OkStatus();
   int64_t below = 0;
   if (use.has_below()) {
     HACKC_ASSIGN_OR_RETURN(below, client::Evaluate(use.below(), symbols_));
   }
   const int64_t width = client::ElementBytes(use.dtype());
-  const std::string data = MadeUpData(use.dtype(), std::min(total / width, kPeriod), below, seed);
+  // The seed is the argument's: the candidate and the reference get the same.
+  const std::string data =
+      MadeUpData(use.dtype(), std::min(total / width, kPeriod), below, tensor.argument + 1);
   const CUdeviceptr at = tensor.memory.address();
   const client::CudaDriver& driver = device_.driver();
   HACKC_RETURN_IF_ERROR(
@@ -159,7 +165,7 @@ absl::Status KernelBench::CheckRedZones() {
 
 absl::Status KernelBench::Check(const Shape& shape) {
   TakeSymbols(shape);
-  HACKC_RETURN_IF_ERROR(SetUp(1, 1));
+  HACKC_RETURN_IF_ERROR(SetUp(-1, 1, 1));
   // The reference first: what the candidate breaks must not reach it.
   HACKC_RETURN_IF_ERROR(RunEntry("reference"));
   HACKC_RETURN_IF_ERROR(RunEntry("candidate"));
@@ -189,7 +195,7 @@ absl::StatusOr<int64_t> KernelBench::SetBytes() const {
 }
 
 absl::Status KernelBench::Time(const Shape& shape) {
-  HACKC_RETURN_IF_ERROR(SetUp(1, 1));
+  HACKC_RETURN_IF_ERROR(SetUp(0, 1, 1));
   HACKC_ASSIGN_OR_RETURN(const int64_t set_bytes, SetBytes());
   HACKC_RETURN_IF_ERROR(RunEntry("candidate"));
   HACKC_RETURN_IF_ERROR(CheckRedZones());
@@ -204,7 +210,7 @@ absl::Status KernelBench::Time(const Shape& shape) {
       sets * std::max(1, static_cast<int>(std::min<double>(kLaunches, 2 * kSampleMicroseconds /
                                                                           std::max(first_us, 1.0)) /
                                           sets));
-  HACKC_RETURN_IF_ERROR(SetUp(sets, launches));
+  HACKC_RETURN_IF_ERROR(SetUp(0, sets, launches));
   HACKC_ASSIGN_OR_RETURN(const client::Call call, CallOf("timed"));
   HACKC_ASSIGN_OR_RETURN(const std::unique_ptr<client::RuntimeGraph> graph,
                          runtime_->Capture(call));

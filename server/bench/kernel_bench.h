@@ -48,9 +48,9 @@ class KernelBench {
   absl::Status Check(const Shape& shape);
   absl::Status Time(const Shape& shape);
   void TakeSymbols(const Shape& shape);
-  // Loads the program and makes its tensors, at the symbols taken.
-  absl::Status SetUp(int sets, int launches);
-  absl::Status Fill(const Tensor& tensor, uint64_t seed);
+  // Loads the program and makes its tensors, at the symbols taken. Set -1 is the reference's.
+  absl::Status SetUp(int first_set, int sets, int launches);
+  absl::Status Fill(const Tensor& tensor);
   absl::Status RunEntry(const std::string& entry);
   absl::Status CheckRedZones();
   absl::StatusOr<int64_t> SetBytes() const;

@@ -95,6 +95,56 @@ TEST_F(CliTest, SubmitPrintsTheTable) {
   EXPECT_FALSE(service_.compile_request.with_cubins());
 }
 
+constexpr char kTiming[] =
+    R"({"format": "1", "gpu": "NVIDIA H200", "driver": "580.95.05", "final": false,
+  "disturbed": true, "disturbances": ["a copy was slow"], "copy_bytes_per_second": 4.05e12,
+  "problems": ["kernel \"head\": hang: no answer within 30 s; killed"],
+  "kernels": [
+    {"name": "layer", "status": "ok", "times": [
+      {"shape": "largest", "symbols": {"seq": 64}, "median_us": 123.45, "spread": 0.012, "disturbed": false,
+       "floor_us": 61.7, "share_of_floor": 0.5, "predicted_us": 55.12},
+      {"shape": "smallest", "symbols": {"seq": 1}, "median_us": 2.5, "spread": 0.081, "disturbed": true,
+       "floor_us": 0.2, "share_of_floor": 0.08, "predicted_us": 0.17}]},
+    {"name": "head", "status": "hang", "times": []}],
+  "entry_points": [{"name": "prefill", "launches": 4, "kernel_launches": {"layer": 3, "head": 1}, "totals": [
+    {"shape": "largest", "symbols": {"seq": 64}, "complete": false, "median_us": 370.3, "floor_us": 185.1,
+     "share_of_floor": 0.5, "predicted_us": 165.4}]}]})";
+
+TEST_F(CliTest, TimesAreATableOfTheirOwn) {
+  for (v1::CompileEvent& event : service_.events) {
+    if (event.has_report()) event.mutable_report()->set_timing_json(kTiming);
+  }
+  ASSERT_EQ(Submit({"--out", (folder_ / "out").string()}), kExitOk) << err();
+  const std::string table = R"(times on NVIDIA H200, driver 580.95.05
+
+kernel                 launches   shape   median us  spread  floor us  of floor  predicted us
+layer                  prefill 3  seq 64      123.5     1 %     61.70      50 %         55.12
+                                  seq 1        2.50   8 % !      0.20       8 %          0.17
+head                   prefill 1  hang
+= prefill, incomplete  4          seq 64      370.3             185.1      50 %         165.4
+
+floor: 4050 GB/s, as a copy reached; operations as the target's data sheet
+kernel "head": hang: no answer within 30 s; killed
+disturbed: a copy was slow
+something else ran on the GPU (!): these times are not kept
+)";
+  EXPECT_THAT(out(), testing::EndsWith("\n" + table));
+  ASSERT_EQ(Run({"report", (folder_ / "out").string()}), kExitOk) << err();
+  EXPECT_EQ(out(), table);
+  ASSERT_EQ(Run({"report", (folder_ / "out" / "report.json").string()}), kExitOk) << err();
+  EXPECT_EQ(out(), table);
+}
+
+TEST_F(CliTest, AReportWithoutTimesSaysWhereTheyComeFrom) {
+  ASSERT_EQ(Submit({"--out", (folder_ / "out").string()}), kExitOk) << err();
+  EXPECT_EQ(Run({"report", (folder_ / "out").string()}), kExitOther);
+  EXPECT_THAT(OneErrorLine(),
+              HasSubstr("holds no times; they come from a server that was started"));
+  std::ofstream(folder_ / "broken.json") << "[1]";
+  EXPECT_EQ(Run({"report", (folder_ / "broken.json").string()}), kExitInvalidArgument);
+  EXPECT_THAT(OneErrorLine(), HasSubstr("broken.json: expected a JSON object"));
+}
+
 TEST_F(CliTest, SubmitRewritesOneLineOnATerminal) {
   ASSERT_EQ(Submit({}, /*live=*/true), kExitOk);
   EXPECT_THAT(err(), HasSubstr("\r\x1b[Kcompile 2/5\r\x1b[K"));

@@ -4,6 +4,7 @@
 // request finds a bench process that works.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <cstdlib>
 #include <future>
@@ -180,6 +181,28 @@ TEST_F(BenchTest, ADisturbedReportSaysSoAndIsNotKept) {
   EXPECT_EQ(timing["kernels"][0]["times"][0]["disturbed"], true);
   EXPECT_GT(timing["kernels"][0]["times"][0]["spread"], 0.05);
   EXPECT_EQ(timing["kernels"][1]["times"][0]["disturbed"], false);
+}
+
+// Children of this process whose name is that of bench processes.
+std::vector<pid_t> BenchProcesses() {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "stat");
+    std::string name, state;
+    pid_t pid = 0, parent = 0;
+    if (file >> pid >> name >> state >> parent && name == "(hackc-bench)" && parent == getpid()) {
+      found.push_back(pid);
+    }
+  }
+  return found;
+}
+
+TEST_F(BenchTest, AProcessThatIsLostBetweenProgramsCostsNoKernel) {
+  EXPECT_EQ(Timing({{"kernels", 1}, {"salt", "a"}})["final"], true);
+  const std::vector<pid_t> processes = BenchProcesses();
+  ASSERT_THAT(processes, SizeIs(1));
+  kill(processes[0], SIGKILL);
+  EXPECT_EQ(Timing({{"kernels", 1}, {"salt", "b"}})["final"], true);
 }
 
 TEST_F(BenchTest, AProgramForAnotherArchIsNotTimed) {
