@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: MIT
 """hackc-server and hackc-client with the real compiler, as a user runs them.
 
-    daemon_test.py BIN_DIR
+    daemon_test.py BIN_DIR [FAKE_CUDA]
+
+FAKE_CUDA is the library of tests/client/fake_cuda_library.cc, a GPU on which kernels do nothing in 0.1 s.
 """
 
 import json
+import os
 import pathlib
 import re
 import signal
@@ -18,19 +21,21 @@ import unittest
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 MODEL = SOURCE / "models" / "tinyllama-1.1b.json"
 BIN = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else SOURCE / "build" / "bin")
+FAKE_CUDA = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else None
 
 
 class Daemon:
     """A server on a free port with its own folder for cache and logs."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, *options, **environment):
         self.port_file = folder / "port"
         self.port_file.unlink(missing_ok=True)
         self.log_file = folder / "log"
         with open(self.log_file, "ab") as log:
             self.process = subprocess.Popen(
                 [BIN / "hackc-server", "--listen", "127.0.0.1:0", "--port-file", self.port_file,
-                 "--workers", "2", "--cache-dir", folder / "cache"], stderr=log)
+                 "--workers", "2", "--cache-dir", folder / "cache", *options], stderr=log,
+                env={**os.environ, **environment})
         for _ in range(1200):
             if self.port_file.exists() or self.process.poll() is not None:
                 break
@@ -164,6 +169,49 @@ class DaemonTest(unittest.TestCase):
 
     def test_no_server(self):
         self.assert_refused(self.client("status", address="127.0.0.1:1"), "127.0.0.1:1")
+
+
+@unittest.skipUnless(FAKE_CUDA, "no fake CUDA library given")
+class TimedDaemonTest(unittest.TestCase):
+    """With a GPU, if only a fake one: every kernel and its reference compile, load, launch and agree."""
+
+    def test_report(self):
+        with tempfile.TemporaryDirectory(prefix="hackc-e2e-") as scratch:
+            folder = pathlib.Path(scratch)
+            answers = []
+            for run in ("first", "second"):
+                server = Daemon(folder, "--gpu", "0", LD_LIBRARY_PATH=str(FAKE_CUDA.parent))
+                try:
+                    done = subprocess.run(
+                        [BIN / "hackc-client", "submit", MODEL, "--server", server.address, "--json", "--layers", "2",
+                         "--seq", "1..64", "--past", "0..64", "--batch", "1..2", "--out", folder / run],
+                        capture_output=True, text=True, timeout=300)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    answers.append(json.loads(done.stdout))
+                finally:
+                    self.assertEqual(server.stop(), 0)
+            timing = answers[0]["timing"]
+            self.assertEqual(timing["problems"], [])
+            self.assertTrue(timing["final"])
+            self.assertEqual([kernel["name"] for kernel in timing["kernels"]],
+                             [kernel["name"] for kernel in answers[0]["kernels"]])
+            for kernel in timing["kernels"]:
+                for one in kernel["times"]:
+                    self.assertEqual(one["median_us"], 1e5, kernel["name"])
+                    self.assertGreater(one["bytes"], 0, kernel["name"])
+                    self.assertGreater(one["predicted_us"], 0, kernel["name"])
+            entries = timing["entry_points"]
+            self.assertEqual([entry["name"] for entry in entries][:2], ["prepare", "prefill"])
+            for entry in entries:
+                self.assertEqual(entry["launches"], sum(entry["kernel_launches"].values()))
+                for total in entry["totals"]:
+                    self.assertTrue(total["complete"])
+                    self.assertAlmostEqual(total["median_us"] / 1e5, entry["launches"], delta=0.01)
+            self.assertEqual(answers[1]["timing"], timing)
+            self.assertEqual(answers[1]["program_digest"], answers[0]["program_digest"])
+            table = subprocess.run([BIN / "hackc-client", "report", folder / "second"], capture_output=True, text=True)
+            self.assertEqual(table.returncode, 0, table.stderr)
+            self.assertIn("= prefill", table.stdout)
 
 
 if __name__ == "__main__":
