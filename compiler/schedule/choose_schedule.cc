@@ -40,6 +40,10 @@ int64_t PowerOfTwoIn(int64_t value, int64_t limit) {
   return std::min(value & -value, PowerOfTwoAtMost(limit));
 }
 
+int64_t BitCeil(int64_t value) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(value)));
+}
+
 int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Chooser {
@@ -252,8 +256,15 @@ class Chooser {
     bool all_static =
         std::all_of(inner.begin(), inner.end(), [](const AxisFacts* a) { return a->is_static; });
     if (all_static) vector = PowerOfTwoIn(extent, 16 / facts_.widest_store);
-    int64_t threads = ThreadsFor(CeilDivide(extent, vector));
-    if (!pointwise) threads = std::max<int64_t>(threads, 32);
+    const int64_t items = CeilDivide(extent, vector);
+    int64_t threads = ThreadsFor(items);
+    if (!pointwise) {
+      // A row alone on its multiprocessor waits for memory once rather than once a round.
+      int64_t rows = 1;
+      for (const std::string& axis : inner[0]->outer) rows *= facts_.Find(axis)->max_extent;
+      if (rows <= target_.multiprocessors) threads = std::min<int64_t>(1024, BitCeil(items));
+      threads = std::max<int64_t>(threads, 32);
+    }
     for (const AxisFacts* axis : inner) {
       Add(axis->name, pointwise ? LoopKind::kGridX : LoopKind::kSerial, 1,
           Digits({Threads(threads, 1), Registers(vector)}));
@@ -266,8 +277,7 @@ class Chooser {
 
   // Threads of a block for so many items of a row: as many, but fewer where that wastes less of the last round.
   static int64_t ThreadsFor(int64_t items) {
-    const auto all = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(items)));
-    int64_t threads = std::min(kRowThreads, all);
+    int64_t threads = std::min(kRowThreads, BitCeil(items));
     for (int64_t candidate = threads; candidate >= 32; candidate /= 2) {
       int64_t covered = CeilDivide(items, candidate) * candidate;
       if (covered * 100 <= items * 110) return candidate;
@@ -395,13 +405,33 @@ class Chooser {
   // values, threads over columns, and groups of them over keys, whose parts are added up once at the end.
   void FewRows(const std::string& j, const Contraction* score, const std::string& row, int64_t rows,
                const std::vector<const AxisFacts*>& columns, int64_t dim, int64_t width) {
+    if (score && !row.empty() && MatrixPossible(*score) && width % 32 == 0) {
+      // Four warps share sixteen rows: each takes a quarter of the keys for the scores, of the columns for the values.
+      const std::vector<Digit> quarter =
+          Digits({Threads(4, 32), Registers(2), Threads(4, 1), Registers(2)});
+      const int64_t keys = 64, element = SizeOf(score->a_dtype);
+      schedule_.instruction = MatrixInstruction::kMma;
+      schedule_.threads = 128;
+      Add(row, LoopKind::kGridX, 1, Digits({Registers(2), Threads(8, 4)}));
+      Add(j, LoopKind::kSerial, 1, quarter);
+      Add(score->k_axis, LoopKind::kSerial, dim / 16, {Matrix()});
+      Add(j + "_value", LoopKind::kSerial, keys / 16, {Matrix()});
+      for (const AxisFacts* axis : columns) {
+        Add(axis->name, LoopKind::kSerial, 1,
+            Digits({Threads(4, 32), Registers(width / 32), Threads(4, 1), Registers(2)}));
+      }
+      StageAt(score->a, row, 8);
+      StageAt(score->b, j, 8);
+      StageAt(facts_.softmax_values[0], j, 8);
+      Ring(j, keys * (dim + width + 16) * element, 16 * (dim + keys + 16) * element + 2048);
+      return;
+    }
     const int64_t element = score ? SizeOf(score->b_dtype) : 4;
     const int64_t bytes = (dim + width) * element + 32;  // staged of a key
     // Up to eight rows share what is read; half of the threads take half of them.
     const int64_t tile = CeilDivide(rows, CeilDivide(rows, 8)), halves = rows > 1 ? 2 : 1;
     int64_t keys = 128 / halves;
-    if (!score)
-      keys = std::clamp<int64_t>(std::bit_ceil<uint64_t>(facts_.Find(j)->max_extent), 32, 128);
+    if (!score) keys = std::clamp<int64_t>(BitCeil(facts_.Find(j)->max_extent), 32, 128);
     while (keys > 32 && 2 * keys * bytes > target_.shared_bytes_per_block - 8192) keys /= 2;
     // Scores that are only loaded are few: more threads for the values.
     const int64_t threads = score ? keys : 256;

@@ -72,6 +72,22 @@ class Pipeliner {
     return MapExprs(renamed, [&](const Expr& e) { return Simplify(e, ranges); });
   }
 
+  // Whether `stmt` may run after `copies`: it makes nothing that they read, waits for nothing, and is no loop that
+  // copies itself.
+  static bool MayFollow(const Stmt& stmt, const Block& copies) {
+    std::set<std::string> named;
+    RenameAll(copies, [&](const std::string& name) { return named.insert(name), name; });
+    bool may = true;
+    WalkStmts({stmt}, [&](const Stmt& s) {
+      const auto* loop = As<For>(s);
+      const auto* alloc = As<Alloc>(s);
+      const auto* store = As<Store>(s);
+      may &= loop ? loop->kind == LoopKind::kUnroll
+                  : (alloc && !named.count(alloc->name)) || (store && !named.count(store->buffer));
+    });
+    return may;
+  }
+
   bool Pipeline(const For& loop, bool nested, Block& out) {
     std::set<std::string> rings;
     Block allocs, fills, work;
@@ -91,8 +107,8 @@ class Pipeliner {
       }
     }
     if (rings.empty()) return false;
-    out.insert(out.end(), allocs.begin(), allocs.end());
-    if (nested) out.push_back(MakeStmt(Barrier{}));
+    Block first = allocs;
+    if (nested) first.push_back(MakeStmt(Barrier{}));
     auto fill = [&](const Expr& inside, const Expr& index, Block& into) {
       Block body = FillFor(fills, loop.axis, index);
       if (AsInt(inside) == 1) {
@@ -102,7 +118,11 @@ class Pipeliner {
       }
       into.push_back(MakeStmt(AsyncCommit{}));
     };
-    for (int i = 0; i + 1 < depth; ++i) fill(Lt(IntLit(i), loop.extent), IntLit(i), out);
+    for (int i = 0; i + 1 < depth; ++i) fill(Lt(IntLit(i), loop.extent), IntLit(i), first);
+    // Copies start before what they do not need: loads that stage other operands would hold them up.
+    auto at = out.end();
+    while (!nested && at != out.begin() && MayFollow(*(at - 1), first)) --at;
+    out.insert(at, first.begin(), first.end());
     For pipelined = loop;
     pipelined.body = {MakeStmt(AsyncWait{depth - 2}), MakeStmt(Barrier{})};
     Expr ahead = Axis(loop.axis) + (depth - 1);

@@ -13,7 +13,8 @@
 //
 // Why one barrier is enough: it makes the waited copies of all threads visible, and it comes after every thread
 // has finished with the slot that the next copy overwrites, which was read one iteration before. A ring of one
-// loop must have one depth. Nested in another loop, a barrier goes before the first copies.
+// loop must have one depth. Nested in another loop, a barrier goes before the first copies; otherwise they go
+// before the statements that they do not depend on, so that nothing else is waited for first.
 #pragma once
 
 #include "absl/status/statusor.h"

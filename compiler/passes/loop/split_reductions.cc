@@ -74,13 +74,23 @@ class Splitter {
       values_.push_back(inner);
       body = &inner->body;
     }
-    // What the longest row asks for.
-    longest_ = Substitute(reduce_->extent, [&](const std::string& name) -> Expr {
+    // What the longest row asks for; of a length that is read from memory, its limit.
+    const Expr limited = WithoutLoads(reduce_->extent);
+    longest_ = Substitute(limited, [&](const std::string& name) -> Expr {
       Expr extent = ranges_.FindExtent(name);
       return extent ? extent - 1 : nullptr;
     });
-    return FreeVars(longest_).empty() && ProveLessEqual(reduce_->extent, longest_, ranges_) &&
-           state_->extents.size() == values_.size();
+    return Loads(longest_).empty() && FreeVars(longest_).empty() &&
+           ProveLessEqual(limited, longest_, ranges_) && state_->extents.size() == values_.size();
+  }
+
+  // min(read from memory, limit) is at most the limit.
+  static Expr WithoutLoads(const Expr& e) {
+    const auto* binary = As<Binary>(e);
+    if (!binary || Loads(e).empty()) return e;
+    if (binary->op == BinaryOp::kAdd) return WithoutLoads(binary->a) + WithoutLoads(binary->b);
+    if (binary->op != BinaryOp::kMin) return e;
+    return Loads(binary->a).empty() ? binary->a : WithoutLoads(binary->b);
   }
 
   // The last free axis that the loads along the reduction use as `axis // n` alone, or not at all.

@@ -225,7 +225,7 @@ class Splitter {
     } else {  // Written under one layout and read under another: goes through shared memory.
       copy.space = MemorySpace::kShared;
       copy.layout.clear();
-      copy.padding = 4;  // rows start in different banks
+      copy.padding = 16 / SizeOf(alloc.dtype);  // rows start in different banks, at 16 bytes
       value.shared = true;
     }
     values_[alloc.name] = value;
