@@ -57,26 +57,18 @@ Entry BulkCopy(int rank, bool load) {
     places += Cat(i ? ", %" : "%", i + 2);
     values += Cat(", \"r\"(c", i, ")");
   }
-  if (load) {
-    return {Cat("bulk_load_", rank), "shared_address",
-            Cat("__device__ __forceinline__ void bulk_load_", rank,
-                "(void* target, const TensorMap* map, void* barrier", parameters, R"() {
-  asm volatile("cp.async.bulk.tensor.)",
-                rank, R"(d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-               "[%0], [%1, {)",
-                places, "}], [%", rank + 2, R"(];"
-               :: "r"(shared_address(target)), "l"(map))",
-                values, R"(, "r"(shared_address(barrier)) : "memory");
-})")};
-  }
-  return {Cat("bulk_store_", rank), "shared_address",
-          Cat("__device__ __forceinline__ void bulk_store_", rank,
-              "(const void* source, const TensorMap* map", parameters, R"() {
-  asm volatile("cp.async.bulk.tensor.)",
-              rank, R"(d.global.shared::cta.tile.bulk_group [%1, {)", places, R"(}], [%0];"
-               :: "r"(shared_address(source)), "l"(map))",
-              values, R"( : "memory");
-})")};
+  const std::string name = Cat(load ? "bulk_load_" : "bulk_store_", rank);
+  const std::string box = Cat("[%1, {", places, "}]");
+  return {name, "shared_address",
+          Cat("__device__ __forceinline__ void ", name,
+              load ? "(void* memory, const TensorMap* map, void* barrier"
+                   : "(const void* memory, const TensorMap* map",
+              parameters, ") {\n  asm volatile(\"cp.async.bulk.tensor.", rank,
+              load ? "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                   : "d.global.shared::cta.tile.bulk_group ",
+              load ? Cat("[%0], ", box, ", [%", rank + 2, "]") : box + ", [%0]",
+              ";\"\n               :: \"r\"(shared_address(memory)), \"l\"(map)", values,
+              load ? ", \"r\"(shared_address(barrier))" : "", " : \"memory\");\n}")};
 }
 
 // A function with no operands but, if `type` is not empty, one constant.
@@ -206,7 +198,7 @@ __device__ __forceinline__ void mbarrier_init(long long* barriers, int number, i
                  : "=r"(over) : "r"(shared_address(barrier)), "r"(parity) : "memory");
   } while (over == 0);
 })"},
-      Instruction("proxy_fence", "fence.proxy.async.shared::cta"),
+      Instruction("proxy_fence", "fence.proxy.async"),
       Instruction("bulk_commit", "cp.async.bulk.commit_group"),
       Instruction("bulk_wait", "cp.async.bulk.wait_group", true),
       Instruction("bulk_wait_read", "cp.async.bulk.wait_group.read", true),

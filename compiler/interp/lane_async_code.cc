@@ -101,6 +101,22 @@ LaneCode::Runner LaneCode::CompileOne(const ir::MbarrierWait& n) {
   };
 }
 
+LaneCode::Runner LaneCode::CompileOne(const ir::AtomicAdd& n) {
+  Address target = AddressOf(n.buffer, n.indices);
+  auto value = Expression(n.value), guard = Expression(n.guard);
+  if (target.memory->dtype() != ir::DType::kF32 || !value->is_float())
+    Fail("atomic_add of ", ir::Name(target.memory->dtype()));
+  return [this, target, value, guard](const Active& all) {
+    Active storage;
+    const Active& active = Filter(guard.get(), state_, all, storage);
+    Values values = value->Eval(state_, active);
+    const std::vector<int64_t>& offsets = Offsets(target, active, 1);
+    const bool single = state_.arithmetic != Arithmetic::kExact;
+    for (int lane : active)
+      target.memory->AtomicAdd(offsets[lane], values[lane].f, single, state_.At(lane));
+  };
+}
+
 // ---- bulk copies --------------------------------------------------------------------------------
 const BoundMap* LaneCode::MapOf(const std::string& name, size_t coordinates) {
   const auto found = maps_.find(name);

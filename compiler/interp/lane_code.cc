@@ -241,20 +241,6 @@ LaneCode::Runner LaneCode::CompileOne(const ir::Store& n) {
   });
 }
 
-LaneCode::Runner LaneCode::CompileOne(const ir::AtomicAdd& n) {
-  Address target = AddressOf(n.buffer, n.indices);
-  auto value = Expression(n.value);
-  if (target.memory->dtype() != ir::DType::kF32 || !value->is_float())
-    Fail("atomic_add of ", ir::Name(target.memory->dtype()));
-  return Guarded(n.guard, [this, target, value](const Active& active) {
-    Values values = value->Eval(state_, active);
-    const std::vector<int64_t>& offsets = Offsets(target, active, 1);
-    const bool single = state_.arithmetic != Arithmetic::kExact;
-    for (int lane : active)
-      target.memory->AtomicAdd(offsets[lane], values[lane].f, single, state_.At(lane));
-  });
-}
-
 LaneCode::Runner LaneCode::CompileOne(const ir::Alloc& n) {
   const bool shared = n.space != ir::MemorySpace::kLocal;
   const auto space = shared ? LaneMemory::Space::kShared : LaneMemory::Space::kLane;

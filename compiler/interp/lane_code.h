@@ -88,8 +88,8 @@ class LaneCode {
   Runner CompileOne(const ir::AsyncWait& n);
   Runner CompileOne(const ir::LoadMatrix& n);
   Runner CompileOne(const ir::Mma& n);
-  Runner CompileOne(const ir::AtomicAdd& n);
   // lane_async_code.cc
+  Runner CompileOne(const ir::AtomicAdd& n);
   Runner CompileOne(const ir::Role& n);
   Runner CompileOne(const ir::NamedBarrier& n);
   Runner CompileOne(const ir::MbarrierInit& n);

@@ -56,7 +56,11 @@ Varies KernelChecks::Dependence(const Expr& e) const {
 void KernelChecks::SetLet(const Let& let) {
   varies_[let.name] = Dependence(let.value);
   if (!let.value || IsFloat(let.value->dtype)) return;
-  let_values_[let.name] = Substitute(let.value, [&](const std::string& name) {
+  let_values_[let.name] = WithLets(let.value);
+}
+
+Expr KernelChecks::WithLets(const Expr& e) const {
+  return Substitute(e, [&](const std::string& name) {
     const auto it = let_values_.find(name);
     return it == let_values_.end() ? nullptr : it->second;
   });
@@ -79,10 +83,7 @@ std::optional<ThreadSet> KernelChecks::Threads() const {
     AddConjuncts(branch->condition, conjuncts);
     for (const Expr& conjunct : conjuncts) {
       if (Dependence(conjunct) == Varies::kNever) continue;  // all of them or none
-      const Expr resolved = Substitute(conjunct, [&](const std::string& name) {
-        const auto it = let_values_.find(name);
-        return it == let_values_.end() ? nullptr : it->second;
-      });
+      const Expr resolved = WithLets(conjunct);
       for (int i = 0; i < 1024; ++i) {
         if (!threads.test(i)) continue;
         const auto holds = AsInt(Rewrite(resolved, [&](const Expr& e) -> Expr {
@@ -111,7 +112,6 @@ void KernelChecks::CheckRegisterIndex(const std::string& name, const std::vector
   }
 }
 
-// A slice of a register array.
 const NameInfo* KernelChecks::Registers(const std::string& name, const Expr& index, int64_t width) {
   const NameInfo* info = Memory(name, false, false);
   if (!info) return nullptr;
@@ -124,7 +124,6 @@ const NameInfo* KernelChecks::Registers(const std::string& name, const Expr& ind
   return info;
 }
 
-// The address of the access is a multiple of `bytes`, whatever the values of its variables.
 void KernelChecks::CheckAligned(RuleIn<kKernelRules> rule, const std::string& name,
                                 const std::vector<Expr>& indices, int64_t bytes) {
   const NameInfo* info = Find(name);

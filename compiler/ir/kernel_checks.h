@@ -34,6 +34,7 @@ class KernelChecks : public StmtVerifier {
   void EnterControl(Varies varies) { control_.push_back(varies); }
   void LeaveControl() { control_.pop_back(); }
   void SetLet(const Let& let);
+  Expr WithLets(const Expr& e) const;  // their values in the place of integer lets
   // The threads that get to the current statement, as far as conditions on the thread index say; absent
   // when other things that differ between threads decide.
   std::optional<ThreadSet> Threads() const;

@@ -13,6 +13,8 @@
 
 namespace hackc::ir {
 
+int64_t BoxElements(const BulkMap& map);
+
 class UnitVerifier : public KernelChecks {
  public:
   using KernelChecks::KernelChecks;
@@ -80,7 +82,8 @@ class UnitVerifier : public KernelChecks {
   bool barrier_after_init_ = true;
   std::map<std::string, Mbarriers> mbarriers_;
   std::map<int, Meetings> meetings_;
-  std::vector<std::vector<Stmt>> stores_, commits_, store_waits_;
+  std::vector<Event> stores_;
+  std::vector<std::vector<Stmt>> commits_, store_waits_;
 };
 
 }  // namespace hackc::ir
