@@ -80,7 +80,7 @@ FAULTS = [
     F(RING, "pipelined.body = {MakeStmt(AsyncWait{depth - 2}), MakeStmt(Barrier{})};",
       "pipelined.body = {MakeStmt(AsyncWait{depth - 2}), MakeStmt(Barrier{})};\n    if (@) pipelined.body.pop_back();"),
     F(RING, "AsyncWait{depth - 2}", "AsyncWait{depth - (@ ? 1 : 2)}"),
-    F(RING, "if (nested) out.push_back(MakeStmt(Barrier{}));", ""),
+    F(RING, "if (nested) first.push_back(MakeStmt(Barrier{}));", ""),
     F(RING, "for (int i = 0; i + 1 < depth; ++i) fill(", "for (int i = 0; i + (@ ? 2 : 1) < depth; ++i) fill("),
     F(RING, "Axis(loop.axis) + (depth - 1)", "Axis(loop.axis) + depth"),
     F(RING, "into.push_back(MakeStmt(AsyncCommit{}));", ""),

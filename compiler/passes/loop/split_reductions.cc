@@ -2,7 +2,6 @@
 #include "compiler/passes/loop/split_reductions.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,14 +18,26 @@ using namespace ir;  // NOLINT
 
 constexpr int64_t kPartUnit = 64;  // keys that a block takes at a time
 
-Block MapAxis(const Block& block, const std::string& axis, const Expr& value) {
-  return SubstituteVars(block,
-                        [&](const std::string& name) { return name == axis ? value : nullptr; });
+For Loop(const std::string& axis, AxisRole role, Expr extent) {
+  return {axis, role, LoopKind::kSequential, std::move(extent), {}, {}};
 }
 
-bool VariesWith(const Expr& e, const std::string& axis) {
-  std::vector<std::string> names = FreeVars(e);
-  return std::find(names.begin(), names.end(), axis) != names.end();
+Block InLoops(const std::vector<For>& loops, Block body) {
+  for (size_t i = loops.size(); i-- > 0;) {
+    For loop = loops[i];
+    loop.body = std::move(body);
+    body = {MakeStmt(std::move(loop))};
+  }
+  return body;
+}
+
+// min(read from memory, limit) is at most the limit.
+Expr WithoutLoads(const Expr& e) {
+  const auto* binary = As<Binary>(e);
+  if (!binary || Loads(e).empty()) return e;
+  if (binary->op == BinaryOp::kAdd) return WithoutLoads(binary->a) + WithoutLoads(binary->b);
+  if (binary->op != BinaryOp::kMin) return e;
+  return Loads(binary->a).empty() ? binary->a : WithoutLoads(binary->b);
 }
 
 class Splitter {
@@ -37,7 +48,13 @@ class Splitter {
   // Both launches, or nothing where the launch stays as it is.
   std::vector<LoopLaunch> Run() {
     if (!FindReduction()) return {};
-    FindGroups();
+    // The last free axis that the loads along the reduction use as `axis // n` alone, or not at all.
+    for (const For& loop : free_) {
+      if (int64_t size = GroupSize(loop); size > 1) {
+        grouped_ = loop.axis;
+        group_ = size;
+      }
+    }
     if (!WorthIt()) return {};
     LoopLaunch parts = MakeParts();
     return {std::move(parts), MakeCombination()};
@@ -50,7 +67,7 @@ class Splitter {
     while (block->size() == 1) {
       const For* loop = As<For>(block->front());
       if (!loop || loop->role != AxisRole::kFree || !FreeVars(loop->extent).empty()) return false;
-      free_.push_back(loop);
+      free_.push_back(*loop);
       ranges_.SetAxis(loop->axis, loop->extent);
       block = &loop->body;
     }
@@ -59,10 +76,8 @@ class Splitter {
     reduce_ = As<For>((*block)[1]);
     if (!state_ || !reduce_ || reduce_->role == AxisRole::kFree) return false;
     after_.assign(block->begin() + 2, block->end());
-    ranges_.SetAxis(reduce_->axis, reduce_->extent);
-    // One update of it, with the loops round it; nothing else lives on after the loop.
-    const Block* body = &reduce_->body;
-    while (!update_) {
+    // One update of it, with the loops round it.
+    for (const Block* body = &reduce_->body; !update_;) {
       const For* inner = nullptr;
       for (const Stmt& stmt : *body) {
         const auto* found = As<Accumulate>(stmt);
@@ -71,9 +86,18 @@ class Splitter {
       }
       if (update_) break;
       if (!inner) return false;
-      values_.push_back(inner);
+      values_.push_back(*inner);
       body = &inner->body;
     }
+    WalkExprs(reduce_->body, [&](const Expr& e) {
+      for (const Load* load : Loads(e)) {
+        std::set<std::string> axes;
+        for (const Expr& index : load->indices) {
+          for (const std::string& name : FreeVars(index)) axes.insert(name);
+        }
+        if (axes.count(reduce_->axis)) streamed_.emplace_back(load, std::move(axes));
+      }
+    });
     // What the longest row asks for; of a length that is read from memory, its limit.
     const Expr limited = WithoutLoads(reduce_->extent);
     longest_ = Substitute(limited, [&](const std::string& name) -> Expr {
@@ -84,61 +108,27 @@ class Splitter {
            ProveLessEqual(limited, longest_, ranges_) && state_->extents.size() == values_.size();
   }
 
-  // min(read from memory, limit) is at most the limit.
-  static Expr WithoutLoads(const Expr& e) {
-    const auto* binary = As<Binary>(e);
-    if (!binary || Loads(e).empty()) return e;
-    if (binary->op == BinaryOp::kAdd) return WithoutLoads(binary->a) + WithoutLoads(binary->b);
-    if (binary->op != BinaryOp::kMin) return e;
-    return Loads(binary->a).empty() ? binary->a : WithoutLoads(binary->b);
-  }
-
-  // The last free axis that the loads along the reduction use as `axis // n` alone, or not at all.
-  void FindGroups() {
-    for (const For* loop : free_) {
-      std::optional<int64_t> size = GroupSize(*loop);
-      if (!size) continue;
-      grouped_ = loop;
-      group_ = *size;
-    }
-  }
-
-  std::optional<int64_t> GroupSize(const For& loop) const {
+  // How many neighbours on the axis of `loop` share what is loaded.
+  int64_t GroupSize(const For& loop) const {
+    const int64_t extent = AsInt(loop.extent).value_or(1);
     std::set<int64_t> sizes;
-    bool alone = true;
-    for (const Load* load : StreamedLoads()) {
+    for (const auto& [load, axes] : streamed_) {
       for (const Expr& index : load->indices) {
         Expr rest = Rewrite(index, [&](const Expr& node) -> Expr {
-          const auto* binary = As<Binary>(node);
-          const auto* var =
-              binary && binary->op == BinaryOp::kFloorDiv ? As<Var>(binary->a) : nullptr;
-          auto size = var && var->name == loop.axis ? AsInt(binary->b) : std::nullopt;
-          if (!size) return nullptr;
-          sizes.insert(*size);
-          return IntLit(0);
+          const auto* quotient = As<Binary>(node);
+          if (!quotient || quotient->op != BinaryOp::kFloorDiv) return nullptr;
+          const auto* var = As<Var>(quotient->a);
+          auto size = var && var->name == loop.axis ? AsInt(quotient->b) : std::nullopt;
+          if (size) sizes.insert(*size);
+          return size ? IntLit(0) : nullptr;
         });
-        alone &= !VariesWith(rest, loop.axis);
+        for (const std::string& name : FreeVars(rest)) {
+          if (name == loop.axis) return 1;
+        }
       }
     }
-    const int64_t extent = AsInt(loop.extent).value_or(0);
-    if (alone && sizes.empty() && extent > 1)
-      return extent;  // all of the axis shares what is loaded
-    if (!alone || sizes.size() != 1 || extent % *sizes.begin() != 0) return std::nullopt;
-    return *sizes.begin();
-  }
-
-  // Loads that vary along the reduction: what makes it long.
-  std::vector<const Load*> StreamedLoads() const {
-    std::vector<const Load*> loads;
-    WalkExprs(reduce_->body, [&](const Expr& e) {
-      for (const Load* load : Loads(e)) {
-        bool varies =
-            std::any_of(load->indices.begin(), load->indices.end(),
-                        [&](const Expr& index) { return VariesWith(index, reduce_->axis); });
-        if (varies) loads.push_back(load);
-      }
-    });
-    return loads;
+    if (sizes.empty()) return extent;
+    return sizes.size() == 1 && extent % *sizes.begin() == 0 ? *sizes.begin() : 1;
   }
 
   int64_t Most(const Expr& extent) const {
@@ -146,45 +136,35 @@ class Splitter {
   }
 
   bool WorthIt() {
-    const int64_t longest = Most(reduce_->extent);
-    std::map<std::string, Expr> inner;
+    const int64_t longest = Most(longest_);
+    std::map<std::string, int64_t> inner;
     WalkStmts(reduce_->body, [&](const Stmt& stmt) {
-      if (const For* loop = As<For>(stmt)) inner[loop->axis] = loop->extent;
+      if (const For* loop = As<For>(stmt)) inner[loop->axis] = Most(loop->extent);
     });
-    // What one block would read, and how often that differs between blocks.
-    double block = 0, all = 0;
-    for (const Load* load : StreamedLoads()) {
-      double bytes = static_cast<double>(SizeOf(load->dtype)) * static_cast<double>(longest);
-      std::set<std::string> axes;
-      for (const Expr& index : load->indices) {
-        for (const std::string& name : FreeVars(index)) axes.insert(name);
-      }
-      for (const std::string& axis : axes) {
-        if (auto it = inner.find(axis); it != inner.end())
-          bytes *= static_cast<double>(Most(it->second));
-      }
+    // What one block would read, and all of them together.
+    int64_t block = 0, all = 0;
+    for (const auto& [load, axes] : streamed_) {
+      int64_t bytes = SizeOf(load->dtype) * longest;
+      for (const std::string& axis : axes) bytes *= inner.count(axis) ? inner.at(axis) : 1;
       block += bytes;
-      for (const For* loop : free_) {
-        if (!axes.count(loop->axis)) continue;
-        bytes *= static_cast<double>(Most(loop->extent)) /
-                 (loop == grouped_ ? static_cast<double>(group_) : 1);
+      for (const For& loop : free_) {
+        if (!axes.count(loop.axis)) continue;
+        bytes *= Most(loop.extent) / (loop.axis == grouped_ ? group_ : 1);
       }
       all += bytes;
     }
-    if (block < static_cast<double>(options_.least_bytes)) return false;
+    if (block < options_.least_bytes) return false;
     // Enough parts for the smallest grid.
-    double smallest = 1, results = 1;
-    for (const For* loop : free_) {
-      const Range extent = Bounds(loop->extent, ranges_);
-      smallest *= static_cast<double>(loop == grouped_ ? extent.min / group_
-                                                       : std::max<int64_t>(1, extent.min));
-      results *= static_cast<double>(Most(loop->extent));
+    int64_t smallest = 1, results = 1;
+    for (const For& loop : free_) {
+      const int64_t least = std::max<int64_t>(1, Bounds(loop.extent, ranges_).min);
+      smallest *= loop.axis == grouped_ ? least / group_ : least;
+      results *= Most(loop.extent);
     }
-    for (const For* loop : values_) results *= static_cast<double>(Most(loop->extent));
-    const double wanted = std::ceil(options_.blocks / smallest);
-    const double affordable = all / 2 / (2 * 4 * results);
-    parts_ = std::min({static_cast<int64_t>(wanted), static_cast<int64_t>(affordable),
-                       (longest + kPartUnit - 1) / kPartUnit});
+    for (const For& loop : values_) results *= Most(loop.extent);
+    const int64_t wanted = (options_.blocks + smallest - 1) / smallest;
+    const int64_t affordable = all / 2 / (2 * SizeOf(DType::kF32) * results);
+    parts_ = std::min({wanted, affordable, (longest + kPartUnit - 1) / kPartUnit});
     return parts_ > 1;
   }
 
@@ -199,18 +179,9 @@ class Splitter {
     return fresh;
   }
 
-  static Block InLoops(const std::vector<For>& loops, Block body) {
-    for (size_t i = loops.size(); i-- > 0;) {
-      For loop = loops[i];
-      loop.body = std::move(body);
-      body = {MakeStmt(std::move(loop))};
-    }
-    return body;
-  }
-
-  // A launch with the buffers that `body` names, those of `written` last.
+  // A launch with the buffers that `body` names; those that it writes last.
   LoopLaunch MakeLaunch(const std::string& name, const std::string& what, Block body,
-                        const std::vector<std::string>& written) {
+                        bool writes_temporaries) {
     LoopLaunch made;
     Function& fn = made.fn.fn;
     fn.name = name;
@@ -219,158 +190,113 @@ class Splitter {
     fn.body = std::move(body);
     std::set<std::string> named;
     RenameAll(fn.body, [&](const std::string& each) { return named.insert(each), each; });
-    auto add = [&](const BufferDecl& buffer, const std::string& arg, bool write) {
-      made.args.push_back(arg);
-      fn.buffers.push_back(buffer);
-      if (buffer.access != Access::kReadWrite)
-        fn.buffers.back().access = write ? Access::kWrite : Access::kRead;
-    };
-    auto is_written = [&](const std::string& each) {
-      return std::find(written.begin(), written.end(), each) != written.end();
-    };
     for (bool write : {false, true}) {
+      auto add = [&](const BufferDecl& buffer, const std::string& arg) {
+        if (!named.count(buffer.name) || (buffer.access != Access::kRead) != write) return;
+        made.args.push_back(arg);
+        fn.buffers.push_back(buffer);
+      };
       for (size_t i = 0; i < launch_.args.size(); ++i) {
-        const BufferDecl& buffer = launch_.fn.fn.buffers[i];
-        const bool own = buffer.access != Access::kRead;
-        if (named.count(buffer.name) && own == write) add(buffer, launch_.args[i], own);
+        add(launch_.fn.fn.buffers[i], launch_.args[i]);
       }
-      for (const auto& [buffer, arg] : temporaries_) {
-        if (named.count(buffer.name) && is_written(buffer.name) == write) add(buffer, arg, write);
+      for (auto [buffer, arg] : temporaries_) {
+        buffer.access = writes_temporaries ? Access::kWrite : Access::kRead;
+        add(buffer, arg);
       }
     }
     return made;
+  }
+
+  const std::string& AddTemporary(const std::string& name, std::vector<Expr> shape) {
+    temporaries_.push_back(
+        {{Fresh(name), DType::kF32, std::move(shape)}, Cat(launch_.args.back(), ".", name)});
+    return temporaries_.back().first.name;
   }
 
   LoopLaunch MakeParts() {
-    const std::string part = Fresh("part");
-    std::vector<For> loops;
+    std::vector<For> loops, columns;
     std::vector<Expr> shape;
-    Block body = reduce_->body;
-    Expr extent = reduce_->extent;
-    std::string row;
     auto open = [&](const std::string& axis, const Expr& size) {
-      loops.push_back({axis, AxisRole::kFree, LoopKind::kSequential, size, {}, {}});
-      at_.push_back(Axis(axis));
+      loops.push_back(Loop(axis, AxisRole::kFree, size));
       shape.push_back(size);
       ranges_.SetAxis(axis, size);
     };
-    for (const For* loop : free_) {
-      if (loop == grouped_) {
-        const std::string group = Fresh("g");
-        row = loop->axis;
-        open(group, IntLit(*AsInt(loop->extent) / group_));
-        Expr whole = Axis(group) * group_ + Axis(row);
-        ranges_.SetAxis(row, IntLit(group_));
-        body = MapAxis(body, row, whole);
-        extent = Substitute(extent,
-                            [&](const std::string& name) { return name == row ? whole : nullptr; });
-      } else {
-        open(loop->axis, loop->extent);
-      }
+    part_ = Fresh("part");
+    const std::string group = Fresh("g"), &t = reduce_->axis;
+    for (const For& loop : free_) {
+      const bool grouped = loop.axis == grouped_;
+      open(grouped ? group : loop.axis,
+           grouped ? IntLit(*AsInt(loop.extent) / group_) : loop.extent);
+      at_.push_back(grouped ? FloorDiv(Axis(grouped_), group_) : Axis(loop.axis));
     }
-    open(part, IntLit(parts_));
-    if (grouped_) open(row, IntLit(group_));
-
-    const std::string& t = reduce_->axis;
-    Expr length = Simplify(CeilDiv(longest_, parts_ * kPartUnit) * kPartUnit, ranges_);
-    Expr first = Axis(part) * length;
-    Expr live = Max(Min(length, extent - first), IntLit(0));
-    body = MapAxis(body, t, first + Axis(t));
+    open(part_, IntLit(parts_));
+    at_.push_back(Axis(part_));
+    if (!grouped_.empty()) {
+      open(grouped_, IntLit(group_));
+      at_.push_back(Mod(Axis(grouped_), group_));
+    }
+    const Expr length = Simplify(CeilDiv(longest_, parts_ * kPartUnit) * kPartUnit, ranges_);
+    const Expr first = Axis(part_) * length;
+    auto place = [&](const std::string& name) -> Expr {
+      if (name == grouped_) return Axis(group) * group_ + Axis(name);
+      return name == t ? first + Axis(t) : nullptr;
+    };
+    const Expr live = Max(Min(length, Substitute(reduce_->extent, place) - first), IntLit(0));
     ranges_.SetAxis(t, live);
-    body = MapExprs(body, [&](const Expr& e) { return Simplify(e, ranges_); });
+    Block body = MapExprs(SubstituteVars(reduce_->body, place),
+                          [&](const Expr& e) { return Simplify(e, ranges_); });
 
-    std::vector<Expr> results = at_;
-    Block inner = {MakeStmt(*state_)};
-    for (const For* loop : values_) {
-      shape.push_back(loop->extent);
-      results.push_back(Axis(Fresh(loop->axis)));
-    }
-    AddTemporary("parts", ".parts", shape);
-    const bool softmax = state_->monoid == Monoid::kSoftmaxSum;
-    if (softmax) {
-      weight_ = Fresh("log_sum_exp");
-      inner.push_back(MakeStmt(Accumulator{weight_, Monoid::kLogSumExp, {}, {}}));
-      body.push_back(MakeStmt(Accumulate{weight_, {}, {ScoreIn(body)}, nullptr}));
-      shape.resize(at_.size());
-      AddTemporary("scores", ".scores", shape);
-    }
-    inner.push_back(MakeStmt(For{t, reduce_->role, LoopKind::kSequential, live, {}, body}));
-    std::vector<For> columns;
-    std::vector<Expr> own(results.begin() + static_cast<int64_t>(at_.size()), results.end());
-    for (size_t i = 0; i < values_.size(); ++i) {
-      columns.push_back({As<Var>(own[i])->name,
-                         AxisRole::kFree,
-                         LoopKind::kSequential,
-                         values_[i]->extent,
-                         {},
-                         {}});
+    std::vector<Expr> at, own;
+    for (const For& loop : loops) at.push_back(Axis(loop.axis));
+    std::vector<Expr> whole = shape, element = at;
+    for (const For& loop : values_) {
+      columns.push_back(Loop(Fresh(loop.axis), AxisRole::kFree, loop.extent));
+      own.push_back(Axis(columns.back().axis));
+      whole.push_back(loop.extent);
+      element.push_back(own.back());
     }
     Expr value =
         own.empty() ? MakeVar(state_->name, DType::kF32) : MakeLoad(state_->name, DType::kF32, own);
-    Block store =
-        InLoops(columns, {MakeStmt(Store{temporaries_[0].first.name, results, value, nullptr})});
-    inner.insert(inner.end(), store.begin(), store.end());
-    std::vector<std::string> written = {temporaries_[0].first.name};
-    if (softmax) {
-      written.push_back(temporaries_[1].first.name);
-      inner.push_back(MakeStmt(Store{written[1], at_, MakeVar(weight_, DType::kF32), nullptr}));
+    Block inner = {MakeStmt(*state_)};
+    Block stores =
+        InLoops(columns, {MakeStmt(Store{AddTemporary("parts", whole), element, value, nullptr})});
+    if (state_->monoid == Monoid::kSoftmaxSum) {
+      const std::string weight = Fresh("log_sum_exp");
+      Expr score;  // of the update, as it is here
+      WalkStmts(body, [&](const Stmt& stmt) {
+        const auto* update = As<Accumulate>(stmt);
+        if (update && update->name == state_->name) score = update->operands[0];
+      });
+      inner.push_back(MakeStmt(Accumulator{weight, Monoid::kLogSumExp, {}, {}}));
+      body.push_back(MakeStmt(Accumulate{weight, {}, {score}, nullptr}));
+      stores.push_back(MakeStmt(
+          Store{AddTemporary("scores", shape), at, MakeVar(weight, DType::kF32), nullptr}));
     }
+    for (Stmt& stmt : InLoops({Loop(t, reduce_->role, live)}, std::move(body)))
+      inner.push_back(std::move(stmt));
+    inner.insert(inner.end(), stores.begin(), stores.end());
     LoopLaunch made =
-        MakeLaunch(launch_.fn.fn.name, "in parts", InLoops(loops, std::move(inner)), written);
+        MakeLaunch(launch_.fn.fn.name, "in parts", InLoops(loops, std::move(inner)), true);
     for (const auto& [buffer, arg] : temporaries_)
       made.results.emplace_back(arg, ValueType{buffer.dtype, buffer.shape});
-    part_ = part;
     return made;
   }
 
-  // The score of the update, as `body` has it now.
-  Expr ScoreIn(const Block& body) const {
-    Expr score;
-    WalkStmts(body, [&](const Stmt& stmt) {
-      const auto* update = As<Accumulate>(stmt);
-      if (update && update->name == state_->name) score = update->operands[0];
-    });
-    return score;
-  }
-
-  void AddTemporary(const std::string& name, const std::string& suffix,
-                    const std::vector<Expr>& shape) {
-    const std::string& value = launch_.args.back();
-    temporaries_.push_back(
-        {BufferDecl{Fresh(name), DType::kF32, shape, Access::kRead}, value + suffix});
-  }
-
   LoopLaunch MakeCombination() {
-    std::vector<For> loops;
-    for (const For* loop : free_) loops.push_back(*loop);
-    std::vector<Expr> at = at_;
-    if (grouped_) {  // parts are indexed by group and row
-      for (Expr& index : at) {
-        const std::string name = As<Var>(index)->name;
-        if (name == grouped_->axis) index = Mod(Axis(name), group_);
-        const bool free = std::any_of(free_.begin(), free_.end(),
-                                      [&](const For* loop) { return loop->axis == name; });
-        if (!free && name != part_) index = FloorDiv(Axis(grouped_->axis), group_);
-      }
+    std::vector<Expr> element = at_, operands;
+    element.insert(element.end(), update_->indices.begin(), update_->indices.end());
+    for (size_t i = temporaries_.size(); i-- > 0;) {  // scores before parts
+      operands.push_back(MakeLoad(temporaries_[i].first.name, DType::kF32, i == 0 ? element : at_));
     }
-    std::vector<Expr> results = at;
-    results.insert(results.end(), update_->indices.begin(), update_->indices.end());
-    Expr value = MakeLoad(temporaries_[0].first.name, DType::kF32, results);
-    std::vector<Expr> operands = {value};
-    if (state_->monoid == Monoid::kSoftmaxSum) {
-      operands = {MakeLoad(temporaries_[1].first.name, DType::kF32, at), value};
-    }
-    std::vector<For> columns;
-    for (const For* loop : values_) columns.push_back(*loop);
-    Block body =
-        InLoops(columns, {MakeStmt(Accumulate{state_->name, update_->indices, operands, nullptr})});
-    Block inner = {
-        MakeStmt(*state_),
-        MakeStmt(For{
-            part_, AxisRole::kReduce, LoopKind::kSequential, IntLit(parts_), {}, std::move(body)})};
+    std::vector<For> loops = values_;
+    loops.insert(loops.begin(), Loop(part_, AxisRole::kReduce, IntLit(parts_)));
+    Block inner = {MakeStmt(*state_)};
+    for (Stmt& stmt :
+         InLoops(loops, {MakeStmt(Accumulate{state_->name, update_->indices, operands, nullptr})}))
+      inner.push_back(std::move(stmt));
     inner.insert(inner.end(), after_.begin(), after_.end());
     LoopLaunch made = MakeLaunch(launch_.fn.fn.name + "_combine", "parts combined",
-                                 InLoops(loops, std::move(inner)), {});
+                                 InLoops(free_, std::move(inner)), false);
     made.results = launch_.results;
     return made;
   }
@@ -378,20 +304,20 @@ class Splitter {
   const LoopLaunch& launch_;
   const SplitOptions& options_;
   RangeMap ranges_;
-  std::vector<const For*> free_,
-      values_;  // round the state; round its update, inside the reduction
+  std::vector<For> free_, values_;  // round the state; round its update, inside the reduction
   const Accumulator* state_ = nullptr;
   const For* reduce_ = nullptr;
   const Accumulate* update_ = nullptr;
   Block after_;
   Expr longest_;  // the reduction's extent at most, over symbols
-  const For* grouped_ = nullptr;
+  // Loads that vary along the reduction, and the axes that they vary with.
+  std::vector<std::pair<const Load*, std::set<std::string>>> streamed_;
+  std::string grouped_;  // the axis that is taken apart, or ""
   int64_t group_ = 1, parts_ = 0;
   std::set<std::string> used_;
-  std::string part_, weight_;
-  std::vector<Expr> at_;  // a part's place in the temporaries
-  std::vector<std::pair<BufferDecl, std::string>>
-      temporaries_;  // and the values that they are bound to
+  std::string part_;
+  std::vector<Expr> at_;  // a part's place in the temporaries, for the combination
+  std::vector<std::pair<BufferDecl, std::string>> temporaries_;  // and the values bound to them
 };
 
 }  // namespace
