@@ -84,15 +84,6 @@ class Splitter {
            ProveLessEqual(limited, longest_, ranges_) && state_->extents.size() == values_.size();
   }
 
-  // min(read from memory, limit) is at most the limit.
-  static Expr WithoutLoads(const Expr& e) {
-    const auto* binary = As<Binary>(e);
-    if (!binary || Loads(e).empty()) return e;
-    if (binary->op == BinaryOp::kAdd) return WithoutLoads(binary->a) + WithoutLoads(binary->b);
-    if (binary->op != BinaryOp::kMin) return e;
-    return Loads(binary->a).empty() ? binary->a : WithoutLoads(binary->b);
-  }
-
   // The last free axis that the loads along the reduction use as `axis // n` alone, or not at all.
   void FindGroups() {
     for (const For* loop : free_) {
