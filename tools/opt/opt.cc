@@ -163,7 +163,7 @@ class Session {
   bool Verified(const std::string& when, const Unit& unit) {
     if (!verify_) return true;
     std::vector<std::string> errors;
-    Timed("verify", [&] { errors = Verify(unit, LimitsOf(target_)); });
+    Timed("verify", [&] { errors = Verify(unit, schedule::LimitsOf(target_)); });
     for (const std::string& error : errors) {
       err_ << (when == "input" ? Located(error) : Cat("hackc-opt: ", when, ": ", error)) << "\n";
     }
