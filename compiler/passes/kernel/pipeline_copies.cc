@@ -78,7 +78,8 @@ class Pipeliner {
     int depth = 0;
     for (const Stmt& stmt : loop.body) {
       const auto* alloc = As<Alloc>(stmt);
-      if (alloc && alloc->slots > 1) {
+      // Rings that an inner loop has left here are its own.
+      if (alloc && alloc->slots > 1 && !done_.count(alloc->name)) {
         HACKC_CHECK(depth == 0 || depth == alloc->slots)
             << alloc->name << ": rings of one loop differ in depth";
         depth = alloc->slots;
@@ -91,6 +92,7 @@ class Pipeliner {
       }
     }
     if (rings.empty()) return false;
+    done_.insert(rings.begin(), rings.end());
     out.insert(out.end(), allocs.begin(), allocs.end());
     if (nested) out.push_back(MakeStmt(Barrier{}));
     auto fill = [&](const Expr& inside, const Expr& index, Block& into) {
@@ -120,6 +122,7 @@ class Pipeliner {
   }
 
   const KernelFn& kernel_;
+  std::set<std::string> done_;  // rings that are filled ahead
   int counter_ = 0;
 };
 
