@@ -59,7 +59,7 @@ TEST(Pipeline, AnInvalidGraphIsAnInternalErrorWithItsText) {
   absl::Status status = LowerModule(*graph).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   std::string message(status.message());
-  EXPECT_THAT(message, testing::StartsWith("pass front end: segment only / %y: "));
+  EXPECT_THAT(message, testing::StartsWith("pass front end: line 9: segment only / %y: "));
   EXPECT_THAT(message, HasSubstr("\nthe IR before it:\nhackc graph 1\n"));
   EXPECT_THAT(message, HasSubstr("f32[batch, seq, 63]"));
 }

@@ -448,7 +448,7 @@ class Distributor {
         << name << ": " << indices.size() << " indices, rank " << layout.size();
     std::vector<std::pair<int, Expr>> outer, inner;
     for (size_t d = 0; d < layout.size(); ++d) {
-      if (layout[d].empty()) continue;
+      if (CoordinateCount(layout[d]) == 1) continue;  // whatever axis stands there, it is 0
       const auto* var = As<Var>(indices[d]);
       auto it = var ? nest_.find(var->name) : nest_.end();
       HACKC_CHECK(it != nest_.end() && it->second.digits == layout[d])
