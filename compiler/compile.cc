@@ -101,20 +101,13 @@ KeyFields KernelKeyFields(const std::string& arch, const std::string& cuda) {
           {"cuda", cuda}};
 }
 
-ir::KernelLimits LimitsOf(const schedule::Target& target) {
-  ir::KernelLimits limits;
-  limits.max_threads = target.max_threads_per_block;
-  limits.shared_bytes = target.shared_bytes_per_block;
-  return limits;
-}
-
 absl::StatusOr<KernelSource> LowerKernel(const ir::LoopFn& loop, const schedule::Target& target) {
   KernelSource source;
   Clock clock(source.times);
   ir::Schedule schedule = schedule::ChooseSchedule(loop, target);
   clock.Lap("choose_schedule");
   HACKC_ASSIGN_OR_RETURN(passes::LoweredKernel lowered,
-                         passes::LowerLoop(loop, schedule, LimitsOf(target)));
+                         passes::LowerLoop(loop, schedule, schedule::LimitsOf(target)));
   for (const auto& [pass, milliseconds] : lowered.times)
     source.times.push_back({pass, milliseconds});
   clock.Lap("lower_loop");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/copies_in_flight.h"
 #include "compiler/ir/expr_query.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/shared_layout.h"
@@ -37,8 +38,10 @@ class KernelVerifier : public UnitVerifier {
     if (kernel_.cluster < 1 || kernel_.cluster > limits_.max_cluster) {
       Error("launch", "cluster of ", kernel_.cluster, ", expected 1 to ", limits_.max_cluster);
     }
-    if (kernel_.min_blocks_per_sm < 1 || kernel_.min_blocks_per_sm > 32) {
-      Error("launch", "min_blocks_per_sm ", kernel_.min_blocks_per_sm, ", expected 1 to 32");
+    if (kernel_.min_blocks_per_sm < 1 || kernel_.min_blocks_per_sm > 32 ||
+        int64_t{kernel_.min_blocks_per_sm} * kernel_.threads > limits_.threads_per_multiprocessor) {
+      Error("launch", "min_blocks_per_sm ", kernel_.min_blocks_per_sm,
+            ", expected 1 to 32 with at most ", limits_.threads_per_multiprocessor, " threads");
     }
     bool layable = true;
     WalkStmts(fn_.body, [&](const Stmt& s) {
@@ -56,9 +59,13 @@ class KernelVerifier : public UnitVerifier {
     for (int i = 0; i < 3; ++i) {
       Expression(kernel_.grid[i], "grid extent", DType::kI32);
       const Range range = kernel_.grid[i] ? prover_.BoundsOf(kernel_.grid[i]) : Range{};
-      const int64_t most = i == 0 ? INT32_MAX : 65535;
-      if (range.min < 1 || range.max > most || Dependence(kernel_.grid[i]) != Varies::kNever) {
-        Error("launch", "grid extent `", Print(kernel_.grid[i]), "`, expected 1 to ", most);
+      const int64_t most = i == 0 ? kNoLimit : 65535;  // x: what 32 bits hold
+      if (range.min < 1 || range.max > most || !OverSymbols(kernel_.grid[i])) {
+        Error("launch", "grid extent `", Print(kernel_.grid[i]),
+              "` is not over symbols, positive and, but for x, at most 65535");
+      } else if (i == 0 && kernel_.cluster > 1 && !Divides(kernel_.grid[0], kernel_.cluster)) {
+        Error("launch", "clusters of ", kernel_.cluster, " do not fill the grid's ",
+              Print(kernel_.grid[0]), " blocks");
       }
       prover_.SetBuiltin(static_cast<BuiltinKind>(static_cast<int>(BuiltinKind::kBlockX) + i),
                          kernel_.grid[i]);
@@ -73,7 +80,7 @@ class KernelVerifier : public UnitVerifier {
     if (As<For>(s) || As<If>(s) || As<Role>(s)) LeaveControl();
     if (const Let* let = As<Let>(s)) SetLet(*let);
     if (nest_.size() != 1 || s != fn_.body.back()) return;
-    CheckCopiesEnd();
+    CheckCopies();
     CheckUnitsEnd();
   }
 
@@ -135,6 +142,8 @@ class KernelVerifier : public UnitVerifier {
       }
     } else if (n.space == MemorySpace::kMbarrier) {
       CheckMbarriers(n);
+    } else if (n.slots < 1 || (n.slots > 1 && (n.extents.empty() || n.extents[0] != n.slots))) {
+      Error("shared", n.slots, " slots, which the first dimension does not count");
     } else if (!FitsLayout(n) || !n.layout.empty()) {
       Error("shared", "no place for the array: padding ", n.padding, ", alignment ", n.alignment,
             ", layout of ", n.layout.size(), " dimensions");
@@ -161,11 +170,13 @@ class KernelVerifier : public UnitVerifier {
     if (bytes != 2 && bytes != 4 && bytes != 8 && bytes != 16)
       return Error("vector", "a vector of ", bytes, " bytes");
     CheckAligned("vector", memory, indices, bytes);
+    CheckAligned("vector", registers, {index}, bytes);
   }
   void CheckNode(const VectorLoad& n) {
     CheckVector(n.source, n.indices, n.target, n.target_index, n.width, n.guard, true);
     const NameInfo* info = Find(n.source);
-    if (info && info->dtype != n.dtype)
+    const NameInfo* array = Find(n.target);
+    if (info && info->dtype != n.dtype && array && array->dtype == info->dtype)
       Error("vector", "loads ", Name(n.dtype), " from ", Name(info->dtype));
   }
   void CheckNode(const VectorStore& n) {
@@ -173,11 +184,11 @@ class KernelVerifier : public UnitVerifier {
   }
 
   void CheckNode(const AsyncCopy& n) {
-    copies_.push_back(Place());
     const NameInfo* target = Memory(n.target, false, true);
     const NameInfo* source = Memory(n.source, true, false);
     if (n.bytes != 4 && n.bytes != 8 && n.bytes != 16)
       return Error("async", "a copy of ", n.bytes, " bytes");
+    copies_.push_back(Place());
     if (!target || !source) return;
     if (!IsIn(MemorySpace::kShared, n.target) || source->access != Access::kRead ||
         source->dtype != target->dtype) {
@@ -230,6 +241,8 @@ class KernelVerifier : public UnitVerifier {
         Error("mma", "a fragment of ", Name(operand->dtype), " for operands of ", Name(n.dtype));
       }
     }
+    if (wide && !(Divides(n.a_index, 2) && Divides(n.b_index, 2)))
+      Error("mma", "a fragment begins in the middle of a register");
   }
 
   // Where a statement stands in program order, and the loops round it.
@@ -250,8 +263,12 @@ class KernelVerifier : public UnitVerifier {
              return std::find(later.loops.begin(), later.loops.end(), loop) != later.loops.end();
            });
   }
-  void CheckCopiesEnd() {
+  void CheckCopies() {
     const std::vector<Stmt> here = nest_;
+    for (const EarlyRead& read : ReadsInFlight(kernel_)) {
+      nest_ = read.nest;
+      Error("async", "@", read.buffer, " is read while a copy into it may be in flight");
+    }
     for (const StmtPlace& copy : copies_) {
       nest_ = copy.nest;
       auto follows = [&](const StmtPlace& place) { return Follows(place, copy); };

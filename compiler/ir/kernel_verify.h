@@ -3,27 +3,29 @@
 // (S1 to S13) and
 //
 //   K1 launch     threads are a multiple of 32 within the limit; grid has three i32 extents over
-//                 symbols, positive, y and z at most 65535; cluster is within the limit;
-//                 min_blocks_per_sm is 1 to 32
+//                 symbols, positive, y and z at most 65535; cluster is within the limit and divides
+//                 the grid's x; min_blocks_per_sm blocks (1 to 32) have no more threads than the
+//                 multiprocessor
 //   K2 form       loops have no digits, an unrolled one has a constant extent from 1 to 1024; stores
 //                 go through registers
 //   K3 registers  a register array has one dimension, at most 1024 elements, and neither layout nor
 //                 padding; its indices are constant once loops are unrolled
 //   K4 shared     shared arrays have no layout, padding from 0 to 1024, an alignment that is a power
-//                 of two up to 1024 and holds an element, less than 2^30 elements; all together fit
-//                 the limit
+//                 of two up to 1024 and holds an element, less than 2^30 elements; the slots of a
+//                 ring are counted by the first dimension; all together fit the limit
 //   K5 uniform    a barrier is reached by all threads of the block: the conditions and extents
 //                 round it are the same for all
 //   K6 warp       load_matrix, mma and shuffles are reached by whole warps
 //   K7 vector     a vector moves 2, 4, 8 or 16 bytes between a register array and memory of its
-//                 dtype, at an address that is provably a multiple of its size
+//                 dtype, both at addresses that are provably multiples of its size
 //   K8 async      a copy moves 4, 8 or 16 bytes from a `read` buffer into shared memory of its
 //                 dtype, both aligned; it is committed and waited for, later or in the next round
-//                 of a loop round it
+//                 of a loop round it; a slot is read only when the copies into it have been waited
+//                 for (copies_in_flight.h)
 //   K9 matrix     load_matrix: 1, 2 or 4 matrices of 16-bit elements, from aligned rows of shared
 //                 memory into registers of the same dtype, at an even index
 //   K10 mma       shape and dtype go together; fragments are register arrays of the operands'
-//                 dtype, the accumulator f32
+//                 dtype and begin at whole registers, the accumulator is f32
 //   K11 role      a role is no part of a loop, a branch or another role; its warps are in the block;
 //                 registers are a multiple of 8 from 24 to 256 and for whole warpgroups
 //   K12 mbarrier  mbarriers are an i64 array of one dimension, initialised once outside loops,
@@ -66,6 +68,7 @@ namespace hackc::ir {
 // Of the target; the defaults are the largest of the archs that hackc knows.
 struct KernelLimits {
   int max_threads = 1024;
+  int threads_per_multiprocessor = 2048;
   int64_t shared_bytes = 232448;
   int max_cluster = 8;
 };

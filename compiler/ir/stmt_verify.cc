@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kMaxRank = 8;
 constexpr size_t kMaxErrors = 50;
 
+}  // namespace
+
 bool OverSymbols(const Expr& e) {
   bool only = true;
   Walk(e, [&](const Expr& node) {
@@ -22,8 +24,6 @@ bool OverSymbols(const Expr& e) {
   });
   return only;
 }
-
-}  // namespace
 
 StmtVerifier::StmtVerifier(std::string_view level, const Function& fn)
     : fn_(fn), prover_(fn.symbols), level_(level) {}
@@ -235,9 +235,24 @@ void StmtVerifier::Expression(const Expr& e, std::string_view what, std::optiona
   Visit(e);
 }
 
+// Sums, products and literals of i32, which the GPU computes in 32 bits.
+void StmtVerifier::VerifyRange(const Expr& e) {
+  const Binary* binary = As<Binary>(e);
+  const Unary* unary = As<Unary>(e);
+  const bool grows = As<IntLiteral>(e) || (unary && unary->op == UnaryOp::kNeg) ||
+                     (binary && (binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kSub ||
+                                 binary->op == BinaryOp::kMul || binary->op == BinaryOp::kShl));
+  if (e->dtype != DType::kI32 || !grows) return;
+  const Range range = prover_.BoundsOf(e);
+  if (range.min < INT32_MIN || range.max > INT32_MAX) {
+    Error("overflow", "`", Print(e), "` may be ", range.min < INT32_MIN ? range.min : range.max,
+          ", which 32 bits do not hold");
+  }
+}
+
 // Visits with the facts that guards and conditions give on the way.
 void StmtVerifier::Visit(const Expr& e) {
-  const size_t mark = prover_.Enter();
+  const size_t mark = prover_.Enter(), errors = errors_.size();
   if (const Load* load = As<Load>(e)) {
     VerifyLoad(*load, e->dtype);
   } else if (const Symbol* symbol = As<Symbol>(e)) {
@@ -263,6 +278,7 @@ void StmtVerifier::Visit(const Expr& e) {
       if (lazy && lazy->op == BinaryOp::kOr) prover_.Assume(lazy->a, false);
     }
   }
+  if (errors_.size() == errors) VerifyRange(e);
   prover_.Leave(mark);
 }
 

@@ -20,8 +20,8 @@
 //                are read
 //   S12 operands a reduction gets as many operands as its monoid takes
 //   S13 depth    expressions nest at most kMaxExprDepth levels, statements kMaxBlockDepth
-//   Not checked: that index arithmetic stays within 32 bits; that iterations of free loops write
-//   apart.
+//   S14 overflow i32 arithmetic stays within 32 bits, given the bounds of symbols and axes
+//   Not checked: that iterations of free loops write apart.
 //
 // Thread safety: an object belongs to one thread.
 #pragma once
@@ -41,7 +41,7 @@ namespace hackc::ir {
 
 inline constexpr auto kStmtRules =
     Rules('S', {"name", "unique", "defined", "symbol", "shape", "kind", "extent", "dtype", "rank",
-                "bounds", "access", "operands", "depth"});
+                "bounds", "access", "operands", "depth", "overflow"});
 
 // What a name stands for.
 struct NameInfo {
@@ -64,6 +64,7 @@ struct NameInfo {
   bool IsIn(MemorySpace space) const { return alloc && alloc->space == space; }
 };
 
+bool OverSymbols(const Expr& e);  // arithmetic on symbols and literals
 inline bool IsPowerOfTwo(int64_t value) { return value > 0 && (value & (value - 1)) == 0; }
 
 class StmtVerifier {
@@ -110,6 +111,7 @@ class StmtVerifier {
   void VerifyBlock(const Block& block);
   void VerifyStmt(const Stmt& s);
   void Visit(const Expr& e);
+  void VerifyRange(const Expr& e);
   void VerifyVar(const Var& var);
   void VerifyLoad(const Load& load, DType dtype);
   void VerifyWrite(const Store& store);

@@ -19,7 +19,11 @@ class TileVerifier : public StmtVerifier {
     WalkStmts(tile.fn.body, [&](const Stmt& s) {
       const For* loop = As<For>(s);
       split_ = split_ && (!loop || loop->kind != LoopKind::kSequential);
+      if (loop) loops_.insert(loop->axis);
+      const Accumulator* acc = As<Accumulator>(s);
+      keeps_axes_ = keeps_axes_ && (!acc || acc->monoid != Monoid::kSoftmaxSum);
     });
+    keeps_axes_ = keeps_axes_ && !split_;
   }
 
  protected:
@@ -48,6 +52,8 @@ class TileVerifier : public StmtVerifier {
     for (const AxisSchedule& axis : s.axes) {
       if (!axes.insert(axis.axis).second)
         Error("schedule", "axis %", axis.axis, " is listed twice");
+      if (keeps_axes_ && !loops_.contains(axis.axis))
+        Error("schedule", "axis %", axis.axis, ", which is no loop");
       if (axis.steps < 1) Error("schedule", "axis %", axis.axis, ": ", axis.steps, " steps");
       if (!IsGrid(axis.outer) && axis.outer != LoopKind::kSerial) {
         Error("schedule", "axis %", axis.axis, ": the outer part is neither grid nor serial");
@@ -57,6 +63,8 @@ class TileVerifier : public StmtVerifier {
     for (const StageSchedule& stage : s.stages) {
       if (!Find(stage.buffer))
         Error("schedule", "stage of @", stage.buffer, ", which is no buffer");
+      if (keeps_axes_ && !loops_.contains(stage.axis))
+        Error("schedule", "stage of @", stage.buffer, " along %", stage.axis, ", which is no loop");
       if (stage.depth < 1 || stage.padding < 0) {
         Error("schedule", "stage of @", stage.buffer, ": depth ", stage.depth, ", padding ",
               stage.padding);
@@ -189,7 +197,9 @@ class TileVerifier : public StmtVerifier {
   }
 
   const Schedule& schedule_;
-  bool split_ = true;  // no axis is left as it was at Loop level
+  std::set<std::string> loops_;
+  bool keeps_axes_ = true;  // no pass replaces loops by others before they are split
+  bool split_ = true;       // no axis is left as it was at Loop level
 };
 
 }  // namespace

@@ -3,7 +3,8 @@
 //
 //   B1 schedule  threads are a power of two from 32 to 1024; axes are listed once, with steps >= 1;
 //                stages name buffers of the function, with depth >= 1 and padding >= 0; cluster,
-//                split and blocks are >= 1
+//                split and blocks are >= 1; until axes are split both name its loops, or what
+//                expand_softmax will make of a softmax_sum
 //   B2 digits    only local loops have digits; their extents multiply to the loop's extent; thread
 //                digits are powers of two within the block's threads; nested local loops use
 //                different bits of the thread index; a matrix digit stands alone, on a contract

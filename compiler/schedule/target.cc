@@ -39,6 +39,12 @@ absl::StatusOr<Target> FindTarget(std::string_view arch) {
                                                  absl::StrJoin(TargetArchs(), ", ")));
 }
 
+ir::KernelLimits LimitsOf(const Target& target) {
+  return {.max_threads = target.max_threads_per_block,
+          .threads_per_multiprocessor = target.max_threads_per_multiprocessor,
+          .shared_bytes = target.shared_bytes_per_block};
+}
+
 std::vector<std::string> TargetArchs() {
   std::vector<std::string> archs;
   for (const Target& target : Table()) archs.push_back(target.arch);

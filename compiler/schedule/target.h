@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/ir/kernel_verify.h"
 
 namespace hackc::schedule {
 
@@ -35,5 +36,6 @@ struct Target {
 
 absl::StatusOr<Target> FindTarget(std::string_view arch);
 std::vector<std::string> TargetArchs();
+ir::KernelLimits LimitsOf(const Target& target);
 
 }  // namespace hackc::schedule

@@ -94,13 +94,13 @@ TEST_P(Golden, Case) {
 
   const auto input = Parse(file->input);
   ASSERT_TRUE(input.ok()) << input.status();
-  EXPECT_THAT(Verify(*input, LimitsOf(*target)), IsEmpty());
+  EXPECT_THAT(Verify(*input, schedule::LimitsOf(*target)), IsEmpty());
   auto output = input;
   for (const std::string& each : file->passes) {
     output = RunPass(each, *output, *target);
     ASSERT_TRUE(output.ok()) << output.status();
   }
-  EXPECT_THAT(Verify(*output, LimitsOf(*target)), IsEmpty());
+  EXPECT_THAT(Verify(*output, schedule::LimitsOf(*target)), IsEmpty());
 
   const std::string made = Print(*output);
   if (std::getenv("HACKC_BLESS") != nullptr && made != file->expected) {

@@ -125,7 +125,7 @@ class Session {
   bool Verified(const std::string& when, const Unit& unit) {
     if (!options_.verify) return true;
     std::vector<std::string> errors;
-    Timed("verify", [&] { errors = Verify(unit, LimitsOf(target_)); });
+    Timed("verify", [&] { errors = Verify(unit, schedule::LimitsOf(target_)); });
     for (const std::string& error : errors) err_ << "hackc-opt: " << when << ": " << error << "\n";
     return errors.empty();
   }

@@ -156,11 +156,4 @@ bool IsSplit(const ir::Block& body) {
   });
 }
 
-ir::KernelLimits LimitsOf(const schedule::Target& target) {
-  ir::KernelLimits limits;
-  limits.max_threads = target.max_threads_per_block;
-  limits.shared_bytes = target.shared_bytes_per_block;
-  return limits;
-}
-
 }  // namespace hackc::opt

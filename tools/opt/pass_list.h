@@ -40,6 +40,4 @@ std::vector<std::string> DefaultPasses(const Unit& unit, Level level);
 // Whether split_axes has been at it: a loop says how it runs.
 bool IsSplit(const ir::Block& body);
 
-ir::KernelLimits LimitsOf(const schedule::Target& target);
-
 }  // namespace hackc::opt
