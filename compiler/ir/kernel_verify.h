@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Verifies Kernel IR: refuses what a GPU would hang, fault or race on. The rules of stmt_verify.h
-// (S1 to S13) and
+// (S1 to S14) and
 //
 //   K1 launch     threads are a multiple of 32 within the limit; grid has three i32 extents over
 //                 symbols, positive, y and z at most 65535; cluster is within the limit and divides

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Verifies Loop IR: the rules of stmt_verify.h (S1 to S13) and
+// Verifies Loop IR: the rules of stmt_verify.h (S1 to S14) and
 //
 //   L1 digits    loops have no digits
 //   L2 engine    values are stored through registers

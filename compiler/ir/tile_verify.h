@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Verifies Tile IR: the rules of stmt_verify.h (S1 to S13) and
+// Verifies Tile IR: the rules of stmt_verify.h (S1 to S14) and
 //
 //   B1 schedule  threads are a power of two from 32 to 1024; axes are listed once, with steps >= 1;
 //                stages name buffers of the function, with depth >= 1 and padding >= 0; cluster,

@@ -215,6 +215,33 @@ TEST(CudaEmitter, LargeBuffersAreIndexedInLongLong) {
   EXPECT_THAT(emit((1 << 17) - 1), HasSubstr("= x[thread * 4096 + block_x];"));
 }
 
+// A cache of 8.6 * 10^9 elements and logits of 64 * 2048 * 152064: every product is of 64 bits.
+TEST(CudaEmitter, VectorsAndCopiesOfLargeBuffersAreIndexedInLongLong) {
+  const Expr column = Mod(Thread(), 16) * 8;
+  Block body = {SharedArray("tile", DType::kBF16, {16, 128}),
+                Local("r", DType::kBF16, {8}),
+                MakeStmt(AsyncCopy{"tile",
+                                   {FloorDiv(Thread(), 16), column},
+                                   "cache",
+                                   {BlockX(), Seq() - 1, column},
+                                   16,
+                                   nullptr}),
+                MakeStmt(AsyncCommit{}),
+                MakeStmt(AsyncWait{0}),
+                MakeStmt(VectorLoad{
+                    "r", Int(0), "cache", DType::kBF16, {BlockX(), Thread(), column}, 8, nullptr}),
+                MakeStmt(VectorStore{"logits", {BlockX(), Thread() * 8}, "r", Int(0), 8, nullptr})};
+  const std::string text =
+      Compiled(Kernel({{"cache", DType::kBF16, {Int(512), Seq(), Int(128)}, Access::kRead},
+                       {"logits", DType::kBF16, {Seq(), Int(152064)}, Access::kWrite}},
+                      body, 131072));
+  EXPECT_THAT(text, HasSubstr("&cache[(long long)block_x * (128LL * (long long)seq) + (long "
+                              "long)(seq - 1) * 128LL + "));
+  EXPECT_THAT(text, HasSubstr("&cache[(long long)block_x * (128LL * (long long)seq) + (long "
+                              "long)thread * 128LL + "));
+  EXPECT_THAT(text, HasSubstr("&logits[(long long)block_x * 152064LL + (long long)(thread * 8)]"));
+}
+
 TEST(CudaEmitter, SharedMemoryLiesAtItsLayout) {
   Block body = {SharedArray("a", DType::kBF16, {3, 5}, 1), SharedArray("b", DType::kF32, {32}),
                 Put("b", {Mod(Thread(), 32)}, F32(MakeLoad("a", DType::kBF16, {Int(2), Int(3)}))),
