@@ -59,7 +59,8 @@ TEST(Pipeline, AnInvalidGraphIsAnInternalErrorWithItsText) {
   graph->segments[0].ops[0].type.shape[2] = ir::IntLit(63);
   absl::Status status = LowerModule(*graph).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(status.message()), testing::StartsWith("pass front end: line 9: segment only / %y: "));
+  EXPECT_THAT(std::string(status.message()),
+              testing::StartsWith("pass front end: line 9: segment only / %y: "));
   const std::string text = ReplayText(status).value_or("");
   EXPECT_THAT(text, testing::StartsWith("# pass: none  verify: yes\nhackc graph 1\n"));
   EXPECT_THAT(text, HasSubstr("f32[batch, seq, 63]"));
