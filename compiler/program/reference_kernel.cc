@@ -21,6 +21,7 @@ using ir::Monoid;
 using ir::Stmt;
 
 constexpr ir::DType kF64 = ir::DType::kF64;
+constexpr int64_t kLongestReduction = 1 << 20;  // where a bound is not known
 constexpr int kThreads = 32;  // few in a block: small checks still reach many multiprocessors
 
 class Plain {
@@ -242,8 +243,9 @@ Rounding RoundingOf(const ir::LoopFn& loop) {
     if (nest == nullptr) return;
     ranges.SetAxis(nest->axis, nest->extent);
     if (nest->role == ir::AxisRole::kFree) return;
+    const int64_t longest = ir::Bounds(nest->extent, ranges).max;
     rounding.longest_reduction =
-        std::max(rounding.longest_reduction, ir::Bounds(nest->extent, ranges).max);
+        std::max(rounding.longest_reduction, std::min(longest, kLongestReduction));
   });
   ir::WalkExprs(loop.fn.body, [&](const Expr& e) {
     ir::Walk(e, [&](const Expr& node) {

@@ -51,6 +51,7 @@ class KernelBench {
   // Loads the program and makes its tensors, at the symbols taken. Set -1 is the reference's.
   absl::Status SetUp(int first_set, int sets, int launches);
   absl::Status Fill(const Tensor& tensor);
+  absl::Status FillLengths(const Tensor& tensor, int64_t length);
   absl::Status RunEntry(const std::string& entry);
   absl::Status CheckRedZones();
   absl::StatusOr<int64_t> SetBytes() const;
@@ -62,7 +63,8 @@ class KernelBench {
   const v1::worker::BenchCall& call_;
   v1::worker::BenchResult result_;
   client::SymbolValues symbols_;
-  std::string where_;  // "at batch 1, seq 37"
+  bool timing_ = false;  // else checking
+  std::string where_;    // "at batch 1, seq 37"
   std::unique_ptr<client::Runtime> runtime_;
   std::map<std::string, Tensor> tensors_;
 };
