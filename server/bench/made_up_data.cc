@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "server/bench/made_up_data.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "client/runtime/float_convert.h"
@@ -26,7 +25,7 @@ std::string MadeUpData(v1::DType dtype, int64_t elements, int64_t below, uint64_
     state ^= state >> 27;
     const uint64_t random = state * 0x2545f4914f6cdd1du;
     const float real = static_cast<float>(random >> 40) * 0x1p-23f - 1;
-    const int64_t whole = static_cast<int64_t>((random >> 33) % std::max<int64_t>(below, 1));
+    const int64_t whole = below > 0 ? below - 1 - i % below : 0;
     switch (dtype) {
       case v1::DTYPE_FLOAT32: Put(real, i, bytes); break;
       case v1::DTYPE_FLOAT64: Put(double{real}, i, bytes); break;
