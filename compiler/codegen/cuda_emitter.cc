@@ -252,12 +252,9 @@ class Emitter {
   }
 
   void Emit(const ir::Role& role) {
-    const Expr thread = ir::MakeBuiltin(ir::BuiltinKind::kThread);
-    const int first = 32 * role.first, end = first + 32 * role.warps;
-    std::string condition = first > 0 ? Cat(exprs_.Print(thread), " >= ", first) : std::string();
-    if (end < kernel_.threads || first == 0)
-      condition += Cat(first > 0 ? " && " : "", exprs_.Print(thread), " < ", end);
-    Line("if (", condition, ") {");
+    const std::string thread = exprs_.Print(ir::MakeBuiltin(ir::BuiltinKind::kThread));
+    Line("if (", thread, " >= ", 32 * role.first, " && ", thread, " < ",
+         32 * (role.first + role.warps), ") {");
     if (role.registers != 0) {
       // Launched with an equal share each.
       const bool fewer = role.registers < 65536 / kernel_.min_blocks_per_sm / kernel_.threads;
@@ -274,9 +271,7 @@ class Emitter {
          layout_.Find(n.barrier)->bytes / 8, n.count);
   }
   void Emit(const ir::MbarrierArrive& n) {
-    const std::string barrier = exprs_.Address(n.barrier, {n.index});
-    if (n.bytes == 0) return Call("mbarrier_arrive", barrier);
-    Call("mbarrier_expect", barrier, n.bytes);
+    Call("mbarrier_arrive", exprs_.Address(n.barrier, {n.index}), n.bytes);
   }
   void Emit(const ir::MbarrierWait& n) {
     Call("mbarrier_wait", exprs_.Address(n.barrier, {n.index}), exprs_.Print(n.parity));

@@ -181,11 +181,7 @@ __device__ __forceinline__ void mbarrier_init(long long* barriers, int number, i
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 })"},
       {"mbarrier_arrive", "shared_address",
-       R"(__device__ __forceinline__ void mbarrier_arrive(long long* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(shared_address(barrier)) : "memory");
-})"},
-      {"mbarrier_expect", "shared_address",
-       R"(__device__ __forceinline__ void mbarrier_expect(long long* barrier, int bytes) {
+       R"(__device__ __forceinline__ void mbarrier_arrive(long long* barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
                :: "r"(shared_address(barrier)), "r"(bytes) : "memory");
 })"},

@@ -115,7 +115,7 @@ void UnitVerifier::CheckBox(const std::string& map_name, const std::vector<Expr>
 
 void UnitVerifier::CheckUnit(const BulkLoad& n) {
   CheckBox(n.map, n.coordinates, n.target, n.target_indices, true);
-  if (Mbarriers* barriers = UseOf(n.barrier, n.barrier_index))
+  if (Meetings* barriers = UseOf(n.barrier, n.barrier_index))
     barriers->loads.push_back({nest_, Threads().value_or(ThreadSet()), true});
 }
 

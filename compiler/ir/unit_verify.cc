@@ -12,6 +12,11 @@ namespace {
 
 constexpr int kMaxArrivals = (1 << 20) - 1;
 
+// Whether the body that holds the statement `place` holds `other`, too, or a body round it does.
+bool Within(const std::vector<Stmt>& place, const std::vector<Stmt>& other) {
+  return place.size() <= other.size() && std::equal(place.begin(), place.end() - 1, other.begin());
+}
+
 }  // namespace
 
 // ---- roles and barriers of groups -----------------------------------------------------------------
@@ -34,34 +39,20 @@ void UnitVerifier::CheckUnit(const Role& n) {
 
 void UnitVerifier::CheckUnit(const NamedBarrier& n) {
   if (n.id < 1 || n.id > 15) return Error("named", "barrier ", n.id, ", expected 1 to 15");
-  Meetings& all = meetings_[n.id];
-  if (all.threads != 0 && all.threads != n.threads)
+  Meetings& all =
+      meetings_.try_emplace(Cat("barrier ", n.id), Meetings{n.threads, "named"}).first->second;
+  if (all.count != n.threads) {
     return Error("named", "barrier ", n.id, " of ", n.threads, " threads, elsewhere of ",
-                 all.threads);
-  all.threads = n.threads;
+                 all.count);
+  }
   CheckWarp();
-  AddEvent(all.events, "named");
+  AddEvent(all.arrives, "named");
 }
 
 void UnitVerifier::AddEvent(std::vector<Event>& events, RuleIn<kKernelRules> rule) {
   const std::optional<ThreadSet> threads = Threads();
   events.push_back({nest_, threads.value_or(ThreadSet()), threads.has_value()});
   if (!threads) Error(rule, "which threads get here cannot be told from the thread index");
-}
-
-bool UnitVerifier::AllKnown(const std::vector<Event>& events) {
-  return std::all_of(events.begin(), events.end(), [](const Event& event) { return event.known; });
-}
-
-std::optional<ThreadSet> UnitVerifier::Together(const std::vector<Event>& events) {
-  ThreadSet all;
-  for (const Event& event : events) all |= event.threads;
-  for (const Event& a : events) {
-    for (const Event& b : events) {
-      if (a.threads != b.threads && (a.threads & b.threads).any()) return std::nullopt;
-    }
-  }
-  return all;
 }
 
 // ---- mbarriers --------------------------------------------------------------------------------------
@@ -72,14 +63,14 @@ void UnitVerifier::CheckMbarriers(const Alloc& n) {
   }
 }
 
-UnitVerifier::Mbarriers* UnitVerifier::UseOf(const std::string& name, const Expr& index) {
+UnitVerifier::Meetings* UnitVerifier::UseOf(const std::string& name, const Expr& index) {
   if (!IsIn(MemorySpace::kMbarrier, name)) {
     Error("mbarrier", "@", name, " holds no mbarriers");
     return nullptr;
   }
   CheckAccess(name, {index}, 1);
-  const auto found = mbarriers_.find(name);
-  if (found == mbarriers_.end()) {
+  const auto found = meetings_.find("@" + name);
+  if (found == meetings_.end()) {
     Error("mbarrier", "@", name, " is used before its mbarrier_init");
     return nullptr;
   }
@@ -95,13 +86,13 @@ void UnitVerifier::CheckUnit(const MbarrierInit& n) {
     Error("mbarrier", "mbarriers are initialised outside loops, branches and roles");
   if (n.count < 1 || n.count > kMaxArrivals)
     Error("mbarrier", "a count of ", n.count, ", expected 1 to ", kMaxArrivals);
-  if (!mbarriers_.try_emplace(n.barrier, Mbarriers{n.count, {}, {}, {}}).second)
+  if (!meetings_.try_emplace("@" + n.barrier, Meetings{n.count, "arrive"}).second)
     Error("mbarrier", "@", n.barrier, " is initialised twice");
   barrier_after_init_ = false;
 }
 
 void UnitVerifier::CheckUnit(const MbarrierArrive& n) {
-  Mbarriers* barriers = UseOf(n.barrier, n.index);
+  Meetings* barriers = UseOf(n.barrier, n.index);
   if (n.bytes < 0 || n.bytes > kMaxArrivals) Error("bytes", n.bytes, " bytes");
   if (barriers) AddEvent(barriers->arrives, "arrive");
   if (n.bytes == 0) return;
@@ -113,7 +104,7 @@ void UnitVerifier::CheckUnit(const MbarrierArrive& n) {
 }
 
 void UnitVerifier::CheckUnit(const MbarrierWait& n) {
-  Mbarriers* barriers = UseOf(n.barrier, n.index);
+  Meetings* barriers = UseOf(n.barrier, n.index);
   Expression(n.parity, "parity", DType::kI32);
   if (!prover_.NonNegative(n.parity) || !prover_.Less(n.parity, IntLit(2)))
     Error("mbarrier", "parity `", Print(n.parity), "` is not provably 0 or 1");
@@ -142,9 +133,9 @@ std::optional<int64_t> UnitVerifier::BytesOn(const Block& block,
   return bytes;
 }
 
-void UnitVerifier::CheckRelease(const std::string& name, const Mbarriers& empty) {
+void UnitVerifier::CheckRelease(const std::string& name, const Meetings& empty) {
   // Who waits here and then fills what is waited for at another mbarrier: its consumers must arrive here.
-  for (const auto& [full_name, full] : mbarriers_) {
+  for (const auto& [full_name, full] : meetings_) {
     for (const Event& load : full.loads) {
       const bool waits =
           std::any_of(empty.waits.begin(), empty.waits.end(), [&](const Event& wait) {
@@ -159,58 +150,52 @@ void UnitVerifier::CheckRelease(const std::string& name, const Mbarriers& empty)
       for (int group = 0; group < 1024; group += 128) {
         const ThreadSet mask = ThreadSet().set() >> (1024 - 128) << group;
         if ((consumers & mask).none() || (releasers & mask).any()) continue;
-        return ErrorAt(load, "release", "of the threads that wait at @", full_name,
-                       ", none of warps ", group / 32, " to ", group / 32 + 3, " arrives at @",
-                       name, " before this fills again what they read");
+        return ErrorAt(load, "release", "of the threads that wait at ", full_name,
+                       ", none of warps ", group / 32, " to ", group / 32 + 3, " arrives at ", name,
+                       " before this fills again what they read");
       }
     }
   }
 }
 
 void UnitVerifier::CheckUnitsEnd() {
-  for (const auto& [name, barriers] : mbarriers_) {
-    const std::optional<ThreadSet> arriving = Together(barriers.arrives);
-    if (!barriers.waits.empty() && barriers.arrives.empty()) {
-      ErrorAt(barriers.waits[0], "arrive", "nothing ever arrives at @", name);
-    } else if (!AllKnown(barriers.arrives)) {
-      // reported where it stands
-    } else if (!barriers.arrives.empty() && !arriving) {
-      ErrorAt(barriers.arrives[0], "arrive", "a thread arrives at @", name,
+  for (const auto& [name, all] : meetings_) {
+    if (!all.waits.empty() && all.arrives.empty())
+      ErrorAt(all.waits[0], "arrive", "nothing ever arrives at ", name);
+    ThreadSet arriving;
+    bool overlap = false, known = true;
+    for (const Event& event : all.arrives) {
+      known = known && event.known;
+      const bool again = std::any_of(all.arrives.data(), &event, [&](const Event& earlier) {
+        return earlier.threads == event.threads;
+      });
+      overlap = overlap || (!again && (arriving & event.threads).any());
+      arriving |= event.threads;
+    }
+    if (!known) continue;  // which was reported
+    if (overlap) {
+      ErrorAt(all.arrives[0], all.rule, "a thread arrives at ", name,
               " here with some threads and elsewhere with others");
-    } else if (!barriers.arrives.empty() && static_cast<int>(arriving->count()) != barriers.count) {
-      ErrorAt(barriers.arrives[0], "arrive", arriving->count(), " threads arrive at @", name,
-              ", its init counts ", barriers.count);
+    } else if (!all.arrives.empty() && static_cast<int>(arriving.count()) != all.count) {
+      ErrorAt(all.arrives[0], all.rule, arriving.count(), " threads arrive at ", name,
+              ", which counts ", all.count);
     }
-    for (const Event& load : barriers.loads) {
+    for (const Event& load : all.loads) {
       const bool told =
-          std::any_of(barriers.arrives.begin(), barriers.arrives.end(), [&](const Event& arrive) {
-            return As<MbarrierArrive>(arrive.nest.back())->bytes > 0 &&
-                   arrive.nest.size() <= load.nest.size() &&
-                   std::equal(arrive.nest.begin(), arrive.nest.end() - 1, load.nest.begin());
+          std::any_of(all.arrives.begin(), all.arrives.end(), [&](const Event& event) {
+            return As<MbarrierArrive>(event.nest.back())->bytes > 0 &&
+                   Within(event.nest, load.nest);
           });
-      if (!told) ErrorAt(load, "bytes", "no arrive beside it expects these bytes at @", name);
+      if (!told) ErrorAt(load, "bytes", "no arrive beside it expects these bytes at ", name);
     }
-    if (!barriers.arrives.empty() && AllKnown(barriers.arrives)) CheckRelease(name, barriers);
+    if (!all.arrives.empty()) CheckRelease(name, all);
   }
-  for (const auto& [id, meetings] : meetings_) {
-    const std::optional<ThreadSet> threads = Together(meetings.events);
-    if (!AllKnown(meetings.events)) continue;
-    if (!threads || static_cast<int>(threads->count()) != meetings.threads) {
-      ErrorAt(meetings.events[0], "named", "barrier ", id, " of ", meetings.threads,
-              " threads is reached by ",
-              threads ? Cat(threads->count()) : std::string("groups that overlap"));
-    }
-  }
-  // Committed and waited for in the body that holds the store, or in one round it.
-  const auto within = [](const std::vector<std::vector<Stmt>>& places, const Event& store) {
-    return std::any_of(places.begin(), places.end(), [&](const std::vector<Stmt>& place) {
-      return place.size() <= store.nest.size() &&
-             std::equal(place.begin(), place.end() - 1, store.nest.begin());
-    });
-  };
   for (const Event& store : stores_) {
-    if (!within(commits_, store)) ErrorAt(store, "bulk", "the store is never committed");
-    if (!within(store_waits_, store)) ErrorAt(store, "bulk", "the store is never waited for");
+    const auto within = [&](const std::vector<Stmt>& place) { return Within(place, store.nest); };
+    if (std::none_of(commits_.begin(), commits_.end(), within))
+      ErrorAt(store, "bulk", "the store is never committed");
+    if (std::none_of(store_waits_.begin(), store_waits_.end(), within))
+      ErrorAt(store, "bulk", "the store is never waited for");
   }
 }
 

@@ -46,14 +46,11 @@ class UnitVerifier : public KernelChecks {
     ThreadSet threads;
     bool known = true;  // `threads`; false: an error was reported here
   };
-  struct Mbarriers {
-    int count = 0;  // of the init
-    std::vector<Event> arrives, waits, loads;
-  };
-  // Of one named barrier.
+  // Of one array of mbarriers, or at one named barrier.
   struct Meetings {
-    int threads = 0;
-    std::vector<Event> events;
+    int count = 0;  // arrivals of a phase
+    RuleIn<kKernelRules> rule;
+    std::vector<Event> arrives = {}, waits = {}, loads = {};
   };
 
   template <typename... Parts>
@@ -62,9 +59,8 @@ class UnitVerifier : public KernelChecks {
     Error(rule, parts...);
     nest_ = here;
   }
-  Mbarriers* UseOf(const std::string& name, const Expr& index);
+  Meetings* UseOf(const std::string& name, const Expr& index);
   void AddEvent(std::vector<Event>& events, RuleIn<kKernelRules> rule);
-  static bool AllKnown(const std::vector<Event>& events);
   const BulkMap* FindMap(const std::string& name) const;
   void CheckBox(const std::string& map, const std::vector<Expr>& coordinates,
                 const std::string& memory, const std::vector<Expr>& indices, bool load);
@@ -73,15 +69,12 @@ class UnitVerifier : public KernelChecks {
                     const OperandLayout& layout, DType dtype, int rows, int depth);
   // Elements from the array's start to `reach` elements after @name[indices] are all inside it.
   bool Reaches(const std::string& name, const std::vector<Expr>& indices, int64_t reach);
-  // All threads of `events`, each set of which is the same as another or apart from it; absent if not.
-  static std::optional<ThreadSet> Together(const std::vector<Event>& events);
   // Bytes of the bulk loads in `block` that complete on the same mbarrier; absent: not a constant.
   std::optional<int64_t> BytesOn(const Block& block, const MbarrierArrive& arrive) const;
-  void CheckRelease(const std::string& name, const Mbarriers& barriers);
+  void CheckRelease(const std::string& name, const Meetings& empty);
 
   bool barrier_after_init_ = true;
-  std::map<std::string, Mbarriers> mbarriers_;
-  std::map<int, Meetings> meetings_;
+  std::map<std::string, Meetings> meetings_;  // by "@name" or "barrier 1"
   std::vector<Event> stores_;
   std::vector<std::vector<Stmt>> commits_, store_waits_;
 };
