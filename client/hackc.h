@@ -126,6 +126,9 @@ HACKC_API void hackc_program_close(hackc_program* program);
 // To be released before the program is closed.
 HACKC_API int hackc_memory_allocate(hackc_program* program, uint64_t bytes, void** data);
 HACKC_API int hackc_memory_release(hackc_program* program, void* data);
+// Sets `count` int32 on the GPU, on `stream`: lengths of sequences, for instance, between two launches of a graph.
+HACKC_API int hackc_memory_fill(hackc_program* program, void* data, int32_t value, uint64_t count,
+                                void* stream);
 
 // HACKC_OUT_OF_RANGE when there is no weight, symbol or tensor of this index.
 HACKC_API int hackc_weight_info(const hackc_program* program, size_t index,
@@ -176,7 +179,8 @@ HACKC_API int hackc_graph_capture_kernels(hackc_program* program, const char* en
 // HACKC_OUT_OF_RANGE when there is no such argument (0: no such launch).
 HACKC_API int hackc_graph_argument(const hackc_graph* graph, size_t launch, size_t argument,
                                    hackc_argument_info* info);
-// Other symbol values for the launches from here on, such as the next "past". HACKC_FAILED_PRECONDITION where
+// Other symbol values for the launches from here on, such as the next "past" (the lengths of sequences, input
+// past_lengths, are the caller's to change on the stream). HACKC_FAILED_PRECONDITION where
 // shapes or grids would change.
 HACKC_API int hackc_graph_set_symbols(hackc_graph* graph, const hackc_symbol* symbols,
                                       size_t symbol_count);

@@ -81,6 +81,8 @@ absl::StatusOr<ir::GraphModule> BuildGraph(const CompileRequest& request) {
   options.batch = RangeOr(request.batch, options.batch);
   options.seq = RangeOr(request.seq, options.seq);
   options.past = RangeOr(request.past, options.past);
+  options.page_size = request.page_size;
+  options.last_logits = request.last_logits;
   options.layers = request.layers;
   return frontend::BuildGraph(request.config_json, options);
 }
@@ -131,8 +133,8 @@ struct EntryGraph {
 
 // One graph for each entry point. Schedules follow the symbols' bounds, so with a cache more are for single
 // tokens: for one sequence, for as many as a product treats as a few rows, and for more than those; what
-// serves eight sequences reads one sequence's weights at half the speed. All else, the cache's capacity above
-// all, is as for prefill.
+// serves eight sequences reads one sequence's weights at half the speed. They have no position to choose; all
+// else, the cache's capacity above all, is as for prefill.
 std::vector<EntryGraph> EntryGraphs(ir::GraphModule graph) {
   std::vector<EntryGraph> entries = {{kPrefill, graph}};
   ir::SymbolDecl* batch = nullptr;
@@ -143,6 +145,14 @@ std::vector<EntryGraph> EntryGraphs(ir::GraphModule graph) {
     if (symbol.name == "batch") batch = &symbol;
   }
   if (!cached) return entries;
+  for (ir::GraphSegment& segment : graph.segments) {
+    for (ir::GraphOp& op : segment.ops) {
+      auto* take = std::get_if<ir::GraphTakePositions>(&op.op);
+      if (take == nullptr) continue;
+      std::erase_if(graph.sources, [&](const auto& s) { return s.name == take->positions; });
+      take->positions.clear();
+    }
+  }
   HACKC_CHECK(batch != nullptr) << "a decoder's graph has a batch";
   const int64_t max = batch->max;
   for (int64_t last : {int64_t{1}, schedule::kFewRows, max}) {

@@ -36,7 +36,9 @@ struct CompileRequest {
   ShapeRange batch;                                     // default 1..1
   ShapeRange seq;                                       // default 1..2048
   ShapeRange past;                                      // default 0..0, which is without a cache
-  int32_t layers = 0;                                   // 0: all
+  int64_t page_size = 0;     // positions in a page of the cache; 0: no pages
+  bool last_logits = false;  // of one position of each sequence only
+  int32_t layers = 0;        // 0: all
   std::string arch = "sm_90a";
 };
 

@@ -316,6 +316,8 @@ absl::StatusOr<CompileRequest> RequestFromProto(const v1::worker::PlanCall& call
   request.batch = Read(call.batch());
   request.seq = Read(call.seq());
   request.past = Read(call.past());
+  request.page_size = call.page_size();
+  request.last_logits = call.last_logits();
   request.layers = call.layers();
   request.arch = call.arch();
   return request;
@@ -329,6 +331,8 @@ absl::StatusOr<v1::worker::PlanCall> PlanCallFrom(const v1::ModelDescription& mo
         "model.config: expected the Hugging Face config.json as an object, got nothing");
   }
   if (!v1::DType_IsValid(model.dtype())) return BadEnum("model.dtype", model.dtype());
+  if (!v1::ModelDescription::Logits_IsValid(model.logits()))
+    return BadEnum("model.logits", model.logits());
   v1::worker::PlanCall call;
   // Fails on what JSON cannot say, such as NaN.
   if (auto status =
@@ -341,6 +345,8 @@ absl::StatusOr<v1::worker::PlanCall> PlanCallFrom(const v1::ModelDescription& mo
   *call.mutable_batch() = model.batch();
   *call.mutable_seq() = model.seq();
   *call.mutable_past() = model.past();
+  call.set_page_size(model.page_size());
+  call.set_last_logits(model.logits() == v1::ModelDescription::LOGITS_LAST);
   call.set_layers(model.layers());
   call.set_arch(target.arch().empty() ? default_arch : target.arch());
   return call;

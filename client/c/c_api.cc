@@ -218,6 +218,20 @@ int hackc_memory_release(hackc_program* program, void* data) {
   });
 }
 
+int hackc_memory_fill(hackc_program* program, void* data, int32_t value, uint64_t count,
+                      void* stream) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    const hackc::client::CudaDriver& driver = program->runtime->driver();
+    hackc::client::ScopedContext scope(driver, program->runtime->context());
+    HACKC_RETURN_IF_ERROR(scope.status());
+    return driver.Check(
+        driver.MemsetD32Async(reinterpret_cast<CUdeviceptr>(data), static_cast<unsigned>(value),
+                              count, static_cast<CUstream>(stream)),
+        "cuMemsetD32Async");
+  });
+}
+
 int hackc_weight_info(const hackc_program* program, size_t index, hackc_tensor_info* info) {
   return Guarded([&]() -> absl::Status {
     HACKC_RETURN_IF_ERROR(Need(program, "program"));

@@ -54,6 +54,12 @@ void RequestOptions::AddTo(CLI::App& app) {
   app.add_option("--batch", batch, "Sequences in one call: N or A..B");
   app.add_option("--seq", seq, "New tokens of a sequence in one call: N or A..B");
   app.add_option("--past", past, "Tokens already in the key/value cache: N or A..B");
+  app.add_option(
+         "--page-size", page_size,
+         "Positions in a page of the key/value cache; 0: no pages, each sequence's lie in a row")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--logits", logits, "Of all positions, or of one chosen position of each sequence")
+      ->check(CLI::IsMember({"all", "last"}));
   app.add_option("--layers", layers, "Compile only the first N layers");
 }
 
@@ -91,6 +97,8 @@ absl::StatusOr<v1::ModelDescription> RequestOptions::Model() const {
   if (!past.empty()) {
     HACKC_ASSIGN_OR_RETURN(*model.mutable_past(), ParseRange("past", past, 0));
   }
+  if (page_size > 0) model.set_page_size(page_size);
+  if (logits == "last") model.set_logits(v1::ModelDescription::LOGITS_LAST);
   if (layers < 0 || layers > std::numeric_limits<int32_t>::max()) {
     return absl::InvalidArgumentError(
         absl::StrCat("layers: expected a positive number or 0 for all, got ", layers));

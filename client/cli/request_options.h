@@ -37,6 +37,8 @@ struct RequestOptions {
   std::string batch;
   std::string seq;
   std::string past;
+  int64_t page_size = 0;
+  std::string logits;
   int64_t layers = 0;
 
   void AddTo(CLI::App& app);

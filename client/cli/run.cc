@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "client/cli/run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <random>
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "client/cli/compile_program.h"
 #include "client/cli/progress.h"
 #include "client/model_file.h"
@@ -39,9 +42,15 @@ void RunCommand::AddTo(CLI::App& app, std::function<void()> chosen) {
   CLI::App* command = app.add_subcommand("run", "Continues a prompt with a model on this GPU");
   command->add_option("MODEL_DIR", directory_, "A Hugging Face folder: config.json and safetensors")
       ->required();
-  command->add_option("--ids", ids_, "The prompt's token ids, such as 1,2,3")
+  command
+      ->add_option(
+          "--ids", prompts_,
+          "A prompt's token ids, such as 1,2,3; given again: one more sequence of the batch")
       ->required()
-      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      ->add_option("--page-size", page_size_,
+                   "Positions in a page of the key/value cache; 0: no pages")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--tokens", tokens_, "Tokens to generate")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
@@ -66,8 +75,11 @@ absl::StatusOr<ProgramFiles> RunCommand::Compile(const CudaDriver& driver, std::
   RequestOptions options;
   options.model_path = directory_;
   options.dtype = dtype_;
-  options.batch = "1";
-  const int64_t prompt = static_cast<int64_t>(ids_.size());
+  options.batch = absl::StrCat(ids_.size());
+  options.logits = "last";
+  options.page_size = page_size_;
+  int64_t prompt = 0;
+  for (const auto& ids : ids_) prompt = std::max(prompt, static_cast<int64_t>(ids.size()));
   options.seq = absl::StrCat("1..", RoundUp(prompt));
   options.past = absl::StrCat("0..", RoundUp(prompt + tokens_));
   HACKC_ASSIGN_OR_RETURN(options.arch, ArchOf(driver, device_));
@@ -81,25 +93,34 @@ absl::StatusOr<ProgramFiles> RunCommand::Compile(const CudaDriver& driver, std::
 }
 
 absl::Status RunCommand::Generate(Runtime& runtime, std::ostream& out) const {
-  HACKC_ASSIGN_OR_RETURN(std::unique_ptr<Generator> generator, Generator::Create(runtime));
+  HACKC_ASSIGN_OR_RETURN(std::unique_ptr<Generator> generator,
+                         Generator::Create(runtime, static_cast<int64_t>(ids_.size())));
   std::mt19937_64 random(seed_);
   auto start = Clock::now();
-  HACKC_ASSIGN_OR_RETURN(std::vector<float> logits, generator->Feed(ids_));
+  HACKC_ASSIGN_OR_RETURN(Generator::Logits logits, generator->Feed(ids_));
   const double prefill = MillisecondsSince(start);
-  std::vector<int64_t> tokens;
+  Generator::Tokens tokens(ids_.size()), next(ids_.size());
   start = Clock::now();
   while (true) {
-    HACKC_ASSIGN_OR_RETURN(tokens.emplace_back(), PickToken(logits, temperature_, &random));
-    if (static_cast<int64_t>(tokens.size()) == tokens_) break;
-    HACKC_ASSIGN_OR_RETURN(logits, generator->Feed({tokens.back()}));
+    for (size_t b = 0; b < ids_.size(); ++b) {
+      HACKC_ASSIGN_OR_RETURN(int64_t token, PickToken(logits[b], temperature_, &random));
+      tokens[b].push_back(token);
+      next[b] = {token};
+    }
+    if (static_cast<int64_t>(tokens[0].size()) == tokens_) break;
+    HACKC_ASSIGN_OR_RETURN(logits, generator->Feed(next));
   }
   const double decode = MillisecondsSince(start);
-  const size_t steps = tokens.size() - 1;
-  out << absl::StrJoin(tokens, ",") << "\n";
-  out << absl::StreamFormat("prefill %d tokens in %.2f ms", ids_.size(), prefill);
+  const size_t steps = tokens[0].size() - 1, generated = steps * ids_.size();
+  size_t fed = 0;
+  for (size_t b = 0; b < ids_.size(); ++b) {
+    out << absl::StrJoin(tokens[b], ",") << "\n";
+    fed += ids_[b].size();
+  }
+  out << absl::StreamFormat("prefill %d tokens in %.2f ms", fed, prefill);
   if (steps > 0) {
-    out << absl::StreamFormat("; decode %d tokens in %.2f ms, %.2f ms each, %.1f tokens/s", steps,
-                              decode, decode / steps, 1000 * steps / decode);
+    out << absl::StreamFormat("; decode %d tokens in %.2f ms, %.2f ms each, %.1f tokens/s",
+                              generated, decode, decode / steps, 1000 * generated / decode);
   }
   out << "\n";
   return absl::OkStatus();
@@ -107,6 +128,15 @@ absl::Status RunCommand::Generate(Runtime& runtime, std::ostream& out) const {
 
 absl::Status RunCommand::Run(std::ostream& out, std::ostream& err,
                              const CliEnvironment& environment) {
+  for (const std::string& prompt : prompts_) {
+    std::vector<int64_t>& ids = ids_.emplace_back();
+    for (absl::string_view id : absl::StrSplit(prompt, ',')) {
+      if (!absl::SimpleAtoi(id, &ids.emplace_back()) || ids.back() < 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--ids: expected token ids such as 1,2,3, got '", prompt, "'"));
+      }
+    }
+  }
   // What is missing is said before anything is compiled.
   HACKC_ASSIGN_OR_RETURN(const CudaDriver* driver, LoadCudaDriver());
   HACKC_ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(directory_));

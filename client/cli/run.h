@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The sub-command `run`: compiles a Hugging Face folder's model for this machine's GPU, loads its weights and
-// continues a prompt of token ids.
+// continues prompts of token ids.
 //
-//   hackc-client run Qwen2.5-7B --local --ids 151644,872,198 --tokens 64
+//   hackc-client run Qwen2.5-7B --local --ids 151644,872,198 --ids 9707 --tokens 64
 //
 // Thread safety: plain values.
 #pragma once
@@ -34,7 +34,9 @@ class RunCommand {
   std::string directory_;
   std::string program_;
   std::string dtype_;
-  std::vector<int64_t> ids_;
+  std::vector<std::string> prompts_;
+  std::vector<std::vector<int64_t>> ids_;  // of each prompt
+  int64_t page_size_ = 0;
   int64_t tokens_ = 16;
   double temperature_ = 0;
   uint64_t seed_ = 0;

@@ -42,6 +42,7 @@ namespace hackc::client {
   X(MemcpyHostToDevice, cuMemcpyHtoD)                             \
   X(MemcpyDeviceToHost, cuMemcpyDtoH)                             \
   X(MemsetD8Async, cuMemsetD8Async)                               \
+  X(MemsetD32Async, cuMemsetD32Async)                             \
   X(StreamSynchronize, cuStreamSynchronize)                       \
   X(GraphCreate, cuGraphCreate)                                   \
   X(GraphAddKernelNode, cuGraphAddKernelNode)                     \

@@ -30,6 +30,11 @@ absl::Status GuardedMemory::Poison() {
       "cuMemsetD8Async");
 }
 
+absl::Status GuardedMemory::FillNumbers() {
+  return driver_->Check(driver_->MemsetD8Async(address(), 0x3c, bytes_, nullptr),
+                        "cuMemsetD8Async");
+}
+
 absl::StatusOr<std::string> GuardedMemory::Read() const {
   std::string bytes(bytes_, '\0');
   if (bytes_ == 0) return bytes;

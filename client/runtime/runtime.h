@@ -12,8 +12,10 @@
 //
 // A program with a key/value cache has the entry points "prefill" and "decode". The cache is the caller's: the
 // STATE tensors that Tensors() lists are given to every call, need not be initialised, and belong to one batch
-// of sequences; `past` says how many of its tokens they hold. From one token to the next only `past` differs,
-// which costs the runtime one store for each place that is passed it.
+// of sequences. The input past_lengths says how many tokens of each sequence they hold, and `past` how many of the
+// longest: the runtime cannot see lengths beyond it, which the kernels clamp (program.proto). From one token to the
+// next only these differ: `past` costs the runtime one store for each place that is passed it, past_lengths is changed
+// by the caller on the stream.
 //
 // Runs never allocate GPU memory and never synchronise; Prepare does both. Uses the device's primary
 // context, as PyTorch does, and leaves the calling thread's current context as it was.

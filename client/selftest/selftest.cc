@@ -6,6 +6,7 @@
 //
 //   hackc-client submit model.json --layers 2 --local --out out
 //   compute-sanitizer --tool memcheck --error-exitcode 9 hackc-selftest out --seq 1,7,33
+//   hackc-selftest out --entry decode --batch 3 --past 40 --seq 1    # sequences of 40, 0 and 13 tokens
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -33,6 +34,8 @@ struct Options {
   std::vector<int64_t> sequences = {1, 7, 33};
   std::string entry = "prefill";
   int device = 0;
+  int64_t batch = 0;  // 0: the program's least
+  int64_t past = 0;   // of the longest sequence; others are shorter
 };
 
 class Random {
@@ -109,7 +112,12 @@ class SelfTest {
     Call call;
     call.entry = options_.entry;
     for (const v1::Symbol& symbol : runtime_.program().symbols()) {
-      call.symbols[symbol.name()] = symbol.name() == "seq" ? sequence : symbol.min();
+      int64_t& value = call.symbols[symbol.name()];
+      value = symbol.min();
+      if (symbol.name() == "seq") value = sequence;
+      if (symbol.name() == "batch" && options_.batch > 0) value = options_.batch;
+      if (symbol.name() == "past") value = options_.past;
+      if (symbol.name() == "pages") value = symbol.max();
     }
     HACKC_ASSIGN_OR_RETURN(std::vector<TensorInfo> infos,
                            runtime_.Tensors(call.entry, call.symbols));
@@ -125,6 +133,9 @@ class SelfTest {
                              GuardedMemory::Allocate(driver_, info.bytes, info.name));
       call.tensors[info.name] = {memory.address(), info.bytes};
       if (info.kind == v1::Buffer::OUTPUT && !info.shape.empty()) vocabulary = info.shape.back();
+      // A cache without tokens stays poisoned.
+      if (info.kind == v1::Buffer::STATE && options_.past > 0)
+        HACKC_RETURN_IF_ERROR(memory.FillNumbers());
       tensors.push_back({info, std::move(memory)});
     }
     for (const Bound& tensor : tensors) HACKC_RETURN_IF_ERROR(FillInput(tensor, vocabulary));
@@ -139,7 +150,7 @@ class SelfTest {
       HACKC_RETURN_IF_ERROR(workspace.CheckRedZones());
       for (const Bound& tensor : tensors) HACKC_RETURN_IF_ERROR(CheckTensor(tensor, run, &first));
     }
-    std::cout << options_.entry << " seq " << sequence << ": ok\n";
+    std::cout << options_.entry << " seq " << sequence << " past " << options_.past << ": ok\n";
     return absl::OkStatus();
   }
 
@@ -149,11 +160,14 @@ class SelfTest {
     if (info.kind != v1::Buffer::INPUT || info.bytes == 0) return absl::OkStatus();
     int64_t width = ElementBytes(info.dtype);
     bool positions = absl::StrContains(info.name, "position");
+    bool lengths = info.name == "past_lengths", pages = info.name == "page_table";
     int64_t row = info.shape.empty() ? 1 : info.shape.back();
     Random random(12345);
     std::string bytes(info.bytes, '\0');
     for (int64_t i = 0; i < info.bytes / width; ++i) {
       int64_t value = positions ? i % row : static_cast<int64_t>(random.Next() % vocabulary);
+      if (lengths) value = i % 2 == 0 ? options_.past / (i + 1) : i / 2;
+      if (pages) value = info.bytes / width - 1 - i;
       std::memcpy(&bytes[i * width], &value, width);  // little-endian: the low bytes
     }
     return driver_.Check(
@@ -191,7 +205,8 @@ class SelfTest {
 
 absl::StatusOr<Options> ParseOptions(int argc, char** argv) {
   const absl::Status usage = absl::InvalidArgumentError(
-      "usage: hackc-selftest DIR [--seq N,N,...] [--entry NAME] [--device N]");
+      "usage: hackc-selftest DIR [--seq N,N,...] [--entry NAME] [--batch N] [--past N] "
+      "[--device N]");
   Options options;
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
@@ -209,6 +224,9 @@ absl::StatusOr<Options> ParseOptions(int argc, char** argv) {
       }
     } else if (argument == "--entry") {
       options.entry = value;
+    } else if (argument == "--batch" || argument == "--past") {
+      if (!absl::SimpleAtoi(value, argument == "--past" ? &options.past : &options.batch))
+        return usage;
     } else if (argument != "--device" || !absl::SimpleAtoi(value, &options.device)) {
       return usage;
     }

@@ -27,6 +27,7 @@ class DecoderBuilder {
     module_.symbols = {{"batch", options_.batch.min, options_.batch.max},
                        {"seq", options_.seq.min, options_.seq.max}};
     if (HasCache()) module_.symbols.push_back({"past", options_.past.min, options_.past.max});
+    if (Paged()) module_.symbols.push_back({"pages", 1, options_.batch.max * TablePages()});
     AddSources();
     Embed();
     for (const LayerGroup& group : GroupLayers(decoder_.layers)) Layers(group);
@@ -36,6 +37,9 @@ class DecoderBuilder {
 
  private:
   bool HasCache() const { return options_.past.max > 0; }
+  bool Paged() const { return options_.page_size > 0; }
+  int64_t Capacity() const { return options_.past.max + options_.seq.max; }
+  int64_t TablePages() const { return (Capacity() + options_.page_size - 1) / options_.page_size; }
 
   ir::ValueType Activations(int64_t features) const {
     return {decoder_.dtype, {MakeSymbol("batch"), MakeSymbol("seq"), IntLit(features)}};
@@ -77,6 +81,10 @@ class DecoderBuilder {
 
   // ---- the model ----
 
+  std::string Input(const std::string& name, std::vector<Expr> shape) {
+    AddSource(name, ir::SourceDecl::Kind::kInput, {ir::DType::kI32, std::move(shape)}, "", {});
+    return name;
+  }
   void AddSource(const std::string& name, ir::SourceDecl::Kind kind, ir::ValueType type,
                  std::string_view weight_name, std::vector<double> data) {
     names_.insert(name);
@@ -86,8 +94,11 @@ class DecoderBuilder {
 
   void AddSources() {
     using Kind = ir::SourceDecl::Kind;
-    AddSource("input_ids", Kind::kInput,
-              {ir::DType::kI32, {MakeSymbol("batch"), MakeSymbol("seq")}}, "", {});
+    const Expr batch = MakeSymbol("batch");
+    Input("input_ids", {batch, MakeSymbol("seq")});
+    if (HasCache()) past_lengths_ = Input("past_lengths", {batch});
+    if (Paged()) page_table_ = Input("page_table", {batch, IntLit(TablePages())});
+    if (options_.last_logits) last_positions_ = Input("last_positions", {batch});
     AddSource("embedding_table", Kind::kWeight,
               {decoder_.dtype, {IntLit(decoder_.vocab_size), IntLit(decoder_.hidden_size)}},
               std::string(facts_.names.embedding) + ".weight", {});
@@ -103,6 +114,7 @@ class DecoderBuilder {
     const ir::ValueType table{
         ir::DType::kF32, {MakeSymbol("batch"), MakeSymbol("seq"), IntLit(decoder_.head_dim / 2)}};
     ir::GraphRotaryTable rotary{.inverse_frequencies = "inverse_frequencies",
+                                .past_lengths = past_lengths_,
                                 .scale = decoder_.rope.scale,
                                 .dynamic_factor = decoder_.rope.dynamic_factor,
                                 .dynamic_length = decoder_.rope.dynamic_length};
@@ -134,16 +146,20 @@ class DecoderBuilder {
 
   void Head() {
     module_.segments.push_back({.name = "head"});
-    const std::string normed =
-        Norm("final_norm", hidden_, Activations(decoder_.hidden_size), facts_.names.final_norm);
+    ir::ValueType rows = Activations(decoder_.hidden_size);
+    if (options_.last_logits) {
+      rows.shape[1] = IntLit(1);
+      hidden_ = Op("last_hidden", rows, ir::GraphTakePositions{hidden_, last_positions_});
+    }
+    const std::string normed = Norm("final_norm", hidden_, rows, facts_.names.final_norm);
     const std::string table =
         decoder_.tied_head
             ? "embedding_table"
             : Weight("head_weight", {IntLit(decoder_.vocab_size), IntLit(decoder_.hidden_size)},
                      std::string(facts_.names.head) + ".weight");
     // Rounding the sums to the storage dtype would only lose digits: they leave as they are.
-    ir::ValueType type = Activations(decoder_.vocab_size);
-    type.dtype = ir::DType::kF32;
+    const ir::ValueType type{ir::DType::kF32,
+                             {rows.shape[0], rows.shape[1], IntLit(decoder_.vocab_size)}};
     const std::string scores = Op("scores", type, ir::GraphLinear{normed, table, ""});
     module_.outputs = {Publish(scores, "logits")};
   }
@@ -167,8 +183,9 @@ class DecoderBuilder {
       value = Cache("value", value);
     }
     const double scale = 1 / std::sqrt(static_cast<double>(decoder_.head_dim));
-    const std::string attended = Op("attended", Heads(decoder_.heads),
-                                    ir::GraphAttention{query, key, value, scale, kind.window});
+    const std::string attended =
+        Op("attended", Heads(decoder_.heads),
+           ir::GraphAttention{query, key, value, past_lengths_, scale, kind.window});
     const std::string merged =
         Op("merged_heads", Activations(query_features), ir::GraphMergeHeads{attended});
     const std::string output = Linear("attention_output", merged, query_features,
@@ -217,13 +234,14 @@ class DecoderBuilder {
 
   std::string Cache(const std::string& name, const std::string& x) {
     const Expr heads = IntLit(decoder_.key_value_heads), dim = IntLit(decoder_.head_dim);
-    const Expr capacity = IntLit(options_.past.max + options_.seq.max);
-    const std::string cache = Source(name + "_cache", ir::SourceDecl::Kind::kState,
-                                     {decoder_.dtype, {MakeSymbol("batch"), capacity, heads, dim}},
-                                     "layers." + layer_ + "." + name + "_cache");
+    std::vector<Expr> shape = {MakeSymbol("batch"), IntLit(Capacity()), heads, dim};
+    if (Paged()) shape = {MakeSymbol("pages"), IntLit(options_.page_size), heads, dim};
+    const std::string cache =
+        Source(name + "_cache", ir::SourceDecl::Kind::kState, {decoder_.dtype, std::move(shape)},
+               "layers." + layer_ + "." + name + "_cache");
     const ir::ValueType type{
         decoder_.dtype, {MakeSymbol("batch"), MakeSymbol("past") + MakeSymbol("seq"), heads, dim}};
-    return Op(name + "s", type, ir::GraphCacheAppend{cache, x});
+    return Op(name + "s", type, ir::GraphCacheAppend{cache, x, past_lengths_, page_table_});
   }
 
   // A checkpoint name with the current layer's placeholder.
@@ -243,6 +261,7 @@ class DecoderBuilder {
   std::set<std::string> names_;
   std::string layer_;  // "{layer}" or "{layer+1}": position in the period
   std::string hidden_, cosine_, sine_;
+  std::string past_lengths_, page_table_, last_positions_;  // inputs; "" where there is none
 };
 
 }  // namespace

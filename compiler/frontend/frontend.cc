@@ -33,6 +33,12 @@ absl::Status CheckOptions(const FrontendOptions& options) {
                                           kMaxTokens, " tokens, got ",
                                           options.batch.max * options.seq.max));
   }
+  const int64_t longest = options.past.max > 0 ? options.past.max + options.seq.max : 0;
+  if (options.page_size < 0 || options.page_size > longest) {
+    return absl::InvalidArgumentError(
+        Cat("page_size: expected 0 (no pages) to past.max + seq.max where there is a cache, ",
+            longest, ", got ", options.page_size));
+  }
   if (options.layers < 0) {
     return absl::InvalidArgumentError(
         Cat("layers: expected 0 (all) or a positive number, got ", options.layers));

@@ -39,6 +39,12 @@ struct GraphEvaluator {
   int64_t past = 0;
   TensorData& out;  // has its dtype and shape, and zeros
 
+  // Tokens of sequence `b` that are in the cache already.
+  int64_t Start(const std::string& past_lengths, int64_t b) {
+    if (past_lengths.empty()) return 0;
+    return std::clamp<int64_t>(static_cast<int64_t>(value(past_lengths).values[b]), 0, past);
+  }
+
   void operator()(const ir::GraphEmbedding& op) {
     const TensorData& ids = value(op.ids);
     const TensorData& table = value(op.table);
@@ -98,20 +104,21 @@ struct GraphEvaluator {
   }
 
   void operator()(const ir::GraphRotaryTable& op) {
-    std::vector<double> frequencies = value(op.inverse_frequencies).values;
-    if (op.dynamic_factor > 0) {
-      const double excess =
-          static_cast<double>(past + out.shape[1]) / static_cast<double>(op.dynamic_length) - 1;
-      const double stretch = 1 + op.dynamic_factor * std::max(0.0, excess);
-      const double last = static_cast<double>(frequencies.size() - 1);
-      for (size_t j = 0; j < frequencies.size(); ++j) {
-        frequencies[j] /= std::pow(stretch, static_cast<double>(j) / last);
-      }
-    }
     for (int64_t b = 0; b < out.shape[0]; ++b) {
+      const int64_t start = Start(op.past_lengths, b);
+      std::vector<double> frequencies = value(op.inverse_frequencies).values;
+      if (op.dynamic_factor > 0) {
+        const double excess =
+            static_cast<double>(start + out.shape[1]) / static_cast<double>(op.dynamic_length) - 1;
+        const double stretch = 1 + op.dynamic_factor * std::max(0.0, excess);
+        const double last = static_cast<double>(frequencies.size() - 1);
+        for (size_t j = 0; j < frequencies.size(); ++j) {
+          frequencies[j] /= std::pow(stretch, static_cast<double>(j) / last);
+        }
+      }
       for (int64_t s = 0; s < out.shape[1]; ++s) {
         for (int64_t j = 0; j < out.shape[2]; ++j) {
-          const double angle = static_cast<double>(past + s) * frequencies[j];
+          const double angle = static_cast<double>(start + s) * frequencies[j];
           out.At({b, s, j}) = op.scale * (op.sine ? std::sin(angle) : std::cos(angle));
         }
       }
@@ -157,10 +164,10 @@ struct GraphEvaluator {
     const TensorData& k = value(op.k);
     const TensorData& v = value(op.v);
     const int64_t group = q.shape[2] / k.shape[2], dim = q.shape[3];
-    const int64_t first_position = k.shape[1] - q.shape[1];
     for (int64_t b = 0; b < q.shape[0]; ++b) {
+      const int64_t start = Start(op.past_lengths, b);
       for (int64_t s = 0; s < q.shape[1]; ++s) {
-        const int64_t end = first_position + s + 1;
+        const int64_t end = start + s + 1;
         const int64_t begin = op.window > 0 ? std::max<int64_t>(0, end - op.window) : 0;
         for (int64_t h = 0; h < q.shape[2]; ++h) {
           std::vector<double> weights;
@@ -191,11 +198,40 @@ struct GraphEvaluator {
     TensorData& cache = value(op.cache);
     const TensorData& x = value(op.x);
     const int64_t row = x.shape[2] * x.shape[3];
+    // The cached row of a position, or null where no page holds it.
+    const auto place = [&](int64_t b, int64_t position) -> double* {
+      int64_t block = b;
+      if (!op.page_table.empty()) {
+        block = static_cast<int64_t>(value(op.page_table).At({b, position / cache.shape[1]}));
+        position %= cache.shape[1];
+        if (block < 0 || block >= cache.shape[0]) return nullptr;
+      }
+      return cache.values.data() + (block * cache.shape[1] + position) * row;
+    };
     for (int64_t b = 0; b < x.shape[0]; ++b) {
-      const auto cached = cache.values.begin() + b * cache.shape[1] * row;
-      const auto fresh = x.values.begin() + b * x.shape[1] * row;
-      std::copy(fresh, fresh + x.shape[1] * row, cached + past * row);
-      std::copy(cached, cached + out.shape[1] * row, out.values.begin() + b * out.shape[1] * row);
+      const int64_t start = Start(op.past_lengths, b);
+      for (int64_t s = 0; s < x.shape[1]; ++s) {
+        const auto fresh = x.values.begin() + (b * x.shape[1] + s) * row;
+        if (double* cached = place(b, start + s)) std::copy(fresh, fresh + row, cached);
+      }
+    }
+    for (int64_t b = 0; b < out.shape[0]; ++b) {
+      for (int64_t t = 0; t < out.shape[1]; ++t) {
+        const auto target = out.values.begin() + (b * out.shape[1] + t) * row;
+        if (const double* cached = place(b, t)) std::copy(cached, cached + row, target);
+      }
+    }
+  }
+
+  void operator()(const ir::GraphTakePositions& op) {
+    const TensorData& x = value(op.x);
+    for (int64_t b = 0; b < out.shape[0]; ++b) {
+      int64_t position = x.shape[1] - 1;
+      if (!op.positions.empty()) {
+        const auto wanted = static_cast<int64_t>(value(op.positions).values[b]);
+        position = std::clamp<int64_t>(wanted, 0, position);
+      }
+      for (int64_t c = 0; c < out.shape[2]; ++c) out.At({b, 0, c}) = x.At({b, position, c});
     }
   }
 

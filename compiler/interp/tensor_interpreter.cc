@@ -45,7 +45,7 @@ ir::Block Statements(const ir::TensorOp& op) {
     element =
         Reduction(state, ir::Monoid::kSum, contract->contract_axes, {contract->a * contract->b});
   } else if (const auto* scatter = std::get_if<ir::TensorScatter>(&op.op)) {
-    store = {scatter->state, scatter->indices, scatter->value};
+    store = {scatter->state, scatter->indices, scatter->value, scatter->guard};
   } else {
     store.value = ir::ExprsOf(op)[0];
   }

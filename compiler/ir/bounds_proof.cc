@@ -154,6 +154,13 @@ bool AccessProver::Prove(const Expr& goal) {
         return true;
     }
   }
+  // L - a // c >= 0 is c * L + c - 1 - a >= 0.
+  for (const Linear::Term& term : ToLinear(goal).terms) {
+    const Binary* quotient = As<Binary>(term.atom);
+    if (!quotient || quotient->op != BinaryOp::kFloorDiv || term.coefficient != -1) continue;
+    const int64_t by = AsInt(quotient->b).value_or(0);
+    if (by > 1 && Prove((goal + term.atom) * by + (by - 1) - quotient->a)) return true;
+  }
   return false;
 }
 

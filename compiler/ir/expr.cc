@@ -405,4 +405,13 @@ std::vector<const Load*> Loads(const Expr& e) {
   return loads;
 }
 
+std::vector<const Load*> OuterLoads(const Expr& e) {
+  std::vector<const Load*> loads;
+  if (const Load* load = As<Load>(e)) return {load};
+  for (const Expr& child : Children(e)) {
+    for (const Load* load : OuterLoads(child)) loads.push_back(load);
+  }
+  return loads;
+}
+
 }  // namespace hackc::ir

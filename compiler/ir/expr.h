@@ -192,6 +192,8 @@ Expr Substitute(const Expr& e, const std::function<Expr(const std::string& name)
 // Names of the variables in `e`, in order of first appearance.
 std::vector<std::string> FreeVars(const Expr& e);
 std::vector<const Load*> Loads(const Expr& e);
+// Those that are not inside another load's indices or guard.
+std::vector<const Load*> OuterLoads(const Expr& e);
 
 template <typename T>
 const T* As(const Expr& e) {

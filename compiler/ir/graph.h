@@ -7,6 +7,11 @@
 //
 // Conventions: activations are [batch, seq, features] or [batch, seq, heads, head_dim]; weights are as the
 // checkpoint holds them ([out, in] for linear).
+//
+// With a symbol `past` the module continues sequences. Operations that depend on positions then read
+// `past_lengths`, i32[batch]: start(b) = past_lengths[b], clamped into 0..past, tokens of sequence b are in the
+// cache already, and its token s stands at position start(b) + s. `past` itself is only their upper bound.
+// Without the symbol the operand is absent and start(b) is 0.
 #pragma once
 
 #include <string>
@@ -37,11 +42,11 @@ struct GraphLayerNorm {
   std::string x, weight, bias;
   double epsilon = 1e-5;
 };
-// Position p of batch b is past + s. out[b, s, j] = scale * cos or sin(p * inverse_frequencies[j]), f32.
-// `inverse_frequencies` is a constant of rotary_dim / 2 values. With dynamic_factor > 0 the j-th of `half` is
-// first divided by stretch^(j / (half - 1)), stretch = 1 + dynamic_factor * max(0, (past + seq) / dynamic_length - 1).
+// out[b, s, j] = scale * cos or sin((start(b) + s) * inverse_frequencies[j]), f32. `inverse_frequencies` is a
+// constant of rotary_dim / 2 values. With dynamic_factor > 0 the j-th of `half` is first divided by
+// stretch^(j / (half - 1)), stretch = 1 + dynamic_factor * max(0, (start(b) + seq) / dynamic_length - 1).
 struct GraphRotaryTable {
-  std::string inverse_frequencies;
+  std::string inverse_frequencies, past_lengths;
   bool sine = false;
   double scale = 1;
   double dynamic_factor = 0;
@@ -65,18 +70,26 @@ struct GraphMergeHeads {
   std::string x;
 };
 // Causal attention. q [b, s, hq, d], k and v [b, t, hk, d] with hq a multiple of hk, t = past + seq; query s
-// sees keys up to past + s, of these only the last `window` when window > 0.
+// sees keys up to start(b) + s, of these only the last `window` when window > 0.
 // score = softcap(scale * q.k) where softcap(x) = c * tanh(x / c) when softcap > 0.
 struct GraphAttention {
-  std::string q, k, v;
+  std::string q, k, v, past_lengths;
   double scale = 1;
   int64_t window = 0;
   double softcap = 0;
 };
-// Writes x [b, s, h, d] at positions past + s of the state `cache` [b, capacity, h, d]; the output is the
-// cache's first past + seq positions, [b, past + seq, h, d].
+// Writes x [b, s, h, d] at positions start(b) + s of the state `cache`; the output is the sequences' first
+// past + seq positions, [b, past + seq, h, d], of which those from start(b) + seq on are arbitrary.
+// The cache is [b, capacity, h, d], or, with a `page_table` i32[b, n], [pages, page_size, h, d]: position p of
+// sequence b lies in page page_table[b, p / page_size]. What falls into a page outside 0..pages - 1 is not
+// written and reads as 0.
 struct GraphCacheAppend {
-  std::string cache, x;
+  std::string cache, x, past_lengths, page_table;
+};
+// out[b, 0, :] = x[b, positions[b], :], [b, 1, features]; positions i32[b] are clamped into 0..seq - 1; absent,
+// they are seq - 1.
+struct GraphTakePositions {
+  std::string x, positions;
 };
 enum class ActivationKind : uint8_t { kSilu, kGelu, kGeluTanh, kRelu, kTanh, kSigmoid };
 struct GraphActivation {
@@ -106,7 +119,8 @@ struct GraphConcat {
 using GraphOpVariant =
     std::variant<GraphEmbedding, GraphLinear, GraphRmsNorm, GraphLayerNorm, GraphRotaryTable,
                  GraphRope, GraphSplitHeads, GraphMergeHeads, GraphAttention, GraphCacheAppend,
-                 GraphActivation, GraphMultiply, GraphAdd, GraphScale, GraphSoftcap, GraphConcat>;
+                 GraphTakePositions, GraphActivation, GraphMultiply, GraphAdd, GraphScale,
+                 GraphSoftcap, GraphConcat>;
 
 struct GraphOp {
   std::string out;

@@ -84,6 +84,7 @@ class OpVerifier {
     if (!module_.HasSymbol("batch") || !module_.HasSymbol("seq")) {
       return Error("rotary_table", "the module has no symbols batch and seq");
     }
+    PastLengths("rotary_table", op.past_lengths, MakeSymbol("batch"));
     if (op.dynamic_factor > 0 && AsInt(frequencies.shape[0]).value_or(0) < 2) {
       Error("rotary_table", "a dynamic table has two frequencies at least");
     }
@@ -139,6 +140,7 @@ class OpVerifier {
     const Shape& q = Type(op.q).shape;
     const Shape& k = Type(op.k).shape;
     if (!SameShape(k, Type(op.v).shape)) Error("attention", "k and v differ in shape");
+    PastLengths("attention", op.past_lengths, q[0]);
     Extent("attention", op.k, k[0], q[0]);
     Extent("attention", op.k, k[1], Keys(q[1]));
     Extent("attention", op.k, k[3], q[3]);
@@ -161,12 +163,32 @@ class OpVerifier {
     SameDType(op.cache);
     const Shape& cache = Type(op.cache).shape;
     Shape shape = Type(op.x).shape;
-    for (int i : {0, 2, 3}) Extent("cache", op.x, shape[i], cache[i]);
+    PastLengths("cache", op.past_lengths, shape[0]);
+    for (int i : {2, 3}) Extent("cache", op.x, shape[i], cache[i]);
+    Expr capacity = cache[1];
+    if (op.page_table.empty()) {
+      Extent("cache", op.x, shape[0], cache[0]);
+    } else {
+      if (!Integers("cache", op.page_table, 2)) return;
+      const Shape& table = Type(op.page_table).shape;
+      Extent("cache", op.page_table, table[0], shape[0]);
+      capacity = table[1] * cache[1];
+    }
     shape[1] = Keys(shape[1]);
-    if (!ProveLessEqual(shape[1], cache[1], module_.ranges)) {
-      Error("cache", Print(shape[1]), " positions may exceed the capacity ", Print(cache[1]));
+    if (!ProveLessEqual(shape[1], capacity, module_.ranges)) {
+      Error("cache", Print(shape[1]), " positions may exceed the capacity ", Print(capacity));
     }
     Result("cache", shape);
+  }
+
+  void operator()(const GraphTakePositions& op) {
+    SameDType(op.x);
+    if (!Rank("positions", op.x, 3)) return;
+    const Shape& x = Type(op.x).shape;
+    if (!op.positions.empty() && Integers("positions", op.positions, 1)) {
+      Extent("positions", op.positions, Type(op.positions).shape[0], x[0]);
+    }
+    Result("positions", {x[0], IntLit(1), x[2]});
   }
 
   void operator()(const GraphActivation& op) { Pointwise({op.x}); }
@@ -212,12 +234,13 @@ class OpVerifier {
     return module_.HasSymbol("past") ? MakeSymbol("past") + seq : seq;
   }
 
-  // Every operand is there but a bias, which may be absent.
+  // Every operand is there but those that may be absent.
   template <typename T>
   bool Complete(const T& node) {
     bool complete = true;
     ForEachOperand(node, [&](std::string_view field, const std::string& name) {
-      if (!name.empty() || field == "bias") return;
+      if (!name.empty() || field == "bias" || field == "page_table" || field == "positions") return;
+      if (field == "past_lengths" && !module_.HasSymbol("past")) return;
       Error("operand", "operand ", field, " is absent");
       complete = false;
     });
@@ -225,6 +248,16 @@ class OpVerifier {
   }
   void Float(const std::string& name) {
     if (!IsFloat(Type(name).dtype)) Error("float", "%", name, " is not a float");
+  }
+  bool Integers(GraphRule rule, const std::string& name, size_t rank) {
+    if (Type(name).dtype != DType::kI32) Error(rule, "%", name, " is not i32");
+    return Rank(rule, name, rank);
+  }
+  // Absent exactly where there is no symbol past.
+  void PastLengths(GraphRule rule, const std::string& name, const Expr& batch) {
+    if (name.empty()) return;
+    if (!module_.HasSymbol("past")) return Error(rule, "past_lengths without a symbol past");
+    if (Integers(rule, name, 1)) Extent(rule, name, Type(name).shape[0], batch);
   }
   void SameDType(const std::string& name) {
     if (Type(name).dtype != out_.dtype) Error("view", "%", name, " has another dtype");

@@ -125,23 +125,28 @@ Range BoundsOfBinary(const Binary& n, const Expr& e, const RangeMap& ranges) {
 }
 
 // Lower bound of a sum in which axes are pushed to their end: 0, or extent - 1 where they count
-// negatively. Axes whose extent holds other axes go first, so each substitution only adds axes
+// negatively; and minima that count negatively, maxima that count positively, to one of their sides. Axes whose extent holds other axes go first, so each substitution only adds axes
 // still to come.
 bool NonNegative(Linear linear, const RangeMap& ranges, int budget) {
   if (BoundsOfLinear(linear, ranges).min >= 0) return true;
   if (budget == 0) return false;
   for (const Linear::Term& term : linear.terms) {
+    Linear rest = linear;
+    std::erase_if(rest.terms, [&](const Linear::Term& t) { return t.atom == term.atom; });
+    auto pushed_to = [&](const Expr& end) {
+      auto scaled = Scaled(ToLinear(end), term.coefficient);
+      auto pushed = scaled ? Sum(rest, *scaled) : std::nullopt;
+      return pushed && NonNegative(*pushed, ranges, budget - 1);
+    };
+    if (const Binary* clamp = As<Binary>(term.atom)) {
+      const bool is_bound =
+          term.coefficient < 0 ? clamp->op == BinaryOp::kMin : clamp->op == BinaryOp::kMax;
+      if (is_bound && (pushed_to(clamp->a) || pushed_to(clamp->b))) return true;
+    }
     const Var* var = As<Var>(term.atom);
     Expr extent = var ? ranges.FindExtent(var->name) : nullptr;
     if (!extent || AsInt(extent)) continue;
-    Linear rest = linear;
-    std::erase_if(rest.terms, [&](const Linear::Term& t) { return t.atom == term.atom; });
-    std::optional<Linear> pushed = rest;
-    if (term.coefficient < 0) {
-      auto end = Scaled(ToLinear(extent - 1), term.coefficient);
-      pushed = end ? Sum(rest, *end) : std::nullopt;
-    }
-    if (pushed && NonNegative(*pushed, ranges, budget - 1)) return true;
+    if (pushed_to(term.coefficient < 0 ? extent - 1 : IntLit(0))) return true;
   }
   return false;
 }
@@ -246,6 +251,15 @@ int64_t KnownDivisor(const Expr& e) {
 }
 
 bool Divides(const Expr& e, int64_t n) { return KnownDivisor(e) % n == 0; }
+
+Expr WithoutLoads(const Expr& e) {
+  return Rewrite(e, [](const Expr& node) -> Expr {
+    const Binary* clamp = As<Binary>(node);
+    if (!clamp || clamp->op != BinaryOp::kMin) return nullptr;
+    if (!Loads(clamp->a).empty()) return clamp->b;
+    return Loads(clamp->b).empty() ? nullptr : clamp->a;
+  });
+}
 
 bool ProveNonNegative(const Expr& e, const RangeMap& ranges) {
   constexpr int kMaxSubstitutions = 4;

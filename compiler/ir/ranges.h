@@ -65,6 +65,9 @@ int64_t KnownDivisor(const Expr& e);
 // True when `e` is provably a multiple of n > 0.
 bool Divides(const Expr& e, int64_t n);
 
+// What `e` is at most, where it grows with the clamped loads in it: of min(max(@x[i], 0), n), n.
+Expr WithoutLoads(const Expr& e);
+
 // True when provable; false when not known.
 bool ProveNonNegative(const Expr& e, const RangeMap& ranges);
 bool ProveLess(const Expr& a, const Expr& b, const RangeMap& ranges);       // a < b

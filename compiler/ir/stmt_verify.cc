@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/stmt_verify.h"
 
+#include <algorithm>
+
 #include "compiler/ir/expr_parser.h"
 #include "compiler/ir/expr_query.h"
 #include "compiler/ir/rewrite.h"
@@ -109,8 +111,8 @@ void StmtVerifier::VerifyStmt(const Stmt& s) {
   const size_t facts = prover_.Enter();
   if (const For* loop = As<For>(s)) {
     Expression(loop->extent, "extent", DType::kI32);
-    if (!Loads(loop->extent).empty())
-      Error("extent", "extent `", Print(loop->extent), "` reads memory");
+    if (!ReadsConstants(loop->extent))
+      Error("extent", "extent `", Print(loop->extent), "` reads memory that is not `read`");
     if (!Allows(loop->kind))
       Error("kind", "a ", level_, " function holds no ", EnumName(loop->kind), " loop");
     DeclareName(loop->axis, {NameInfo::Kind::kAxis, DType::kI32});
@@ -152,7 +154,7 @@ void StmtVerifier::VerifyStmt(const Stmt& s) {
   After(s);
   if (const Let* let = As<Let>(s); let && let->value) {
     DeclareName(let->name, {NameInfo::Kind::kLet, let->value->dtype});
-    if (IsInteger(let->value->dtype) && Loads(let->value).empty())
+    if (IsInteger(let->value->dtype) && ReadsConstants(let->value))
       prover_.SetLet(let->name, let->value);
   }
 }
@@ -194,6 +196,15 @@ const NameInfo* StmtVerifier::Memory(const std::string& name, bool read, bool wr
   if (write && info->access == Access::kRead)
     Error("access", "@", name, " is written but declared `read`");
   return info;
+}
+
+bool StmtVerifier::ReadsConstants(const Expr& e) const {
+  if (!e) return true;
+  const std::vector<const Load*> loads = Loads(e);
+  return std::all_of(loads.begin(), loads.end(), [&](const Load* load) {
+    const NameInfo* info = Find(load->buffer);
+    return info && info->kind == NameInfo::Kind::kGlobal && info->access == Access::kRead;
+  });
 }
 
 void StmtVerifier::CheckAccess(const std::string& name, const std::vector<Expr>& indices,

@@ -10,7 +10,7 @@
 //   S5 shape     a buffer's extents are i32 over symbols, positive within their bounds; at most 8
 //                of them
 //   S6 kind      statements, loops and expressions are of kinds that the level knows
-//   S7 extent    a loop's extent is an i32 expression without loads
+//   S7 extent    a loop's extent is an i32 expression that loads from `read` buffers only
 //   S8 dtype     loads, variables and stored values have the dtype of what they name; conditions
 //                are bool, indices integers; operands of reductions are f32
 //   S9 rank      there are as many indices as dimensions
@@ -94,6 +94,8 @@ class StmtVerifier {
   void Report(const Rule& rule, std::string_view message);
   const NameInfo* Find(const std::string& name) const;
   // Rank, index types and bounds of an access of `width` elements along the last dimension.
+  // All that `e` loads is the same throughout the function.
+  bool ReadsConstants(const Expr& e) const;
   void CheckAccess(const std::string& name, const std::vector<Expr>& indices, int64_t width);
   // The same for a register array or buffer that a statement names, which must be one and be
   // readable / writable.

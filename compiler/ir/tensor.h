@@ -6,7 +6,8 @@
 //   %y: bf16[batch, seq, 4608] = contract ...
 //
 // Axis names are unique within an operation. Extents are over symbols; a reduce axis' extent may also use
-// the operation's output axes (causal attention sums over past + s + 1 keys): the axis then simply ends there.
+// the operation's output axes and loads (causal attention sums over min(@past_lengths[b], past) + s + 1 keys):
+// the axis then simply ends there. A load whose guard is false is 0.
 #pragma once
 
 #include <string>
@@ -47,13 +48,13 @@ struct TensorView {
 struct TensorGather {
   Expr source;
 };
-// state[indices] = value for each coordinate of `axes`; the output names the updated state, whose type it
-// has. Elements not written keep their value.
+// state[indices] = value for each coordinate of `update_axes` where `guard` (absent: true) holds; the output
+// names the updated state, whose type it has. Elements not written keep their value.
 struct TensorScatter {
   std::string state;
   std::vector<TensorAxis> update_axes;
   std::vector<Expr> indices;
-  Expr value;
+  Expr value, guard;
 };
 
 using TensorOpVariant =

@@ -37,6 +37,7 @@ struct Printer {
   void operator()(const TensorScatter& n) const {
     out += Cat(" update ", AxesText(n.update_axes), " @", n.state, "[", ExprsText(n.indices),
                "] <- ", Print(n.value));
+    if (n.guard) out += " when " + Print(n.guard);
   }
 };
 
@@ -99,6 +100,9 @@ class OpParser {
       HACKC_ASSIGN_OR_RETURN(scatter.indices, Exprs("[", "]"));
       HACKC_RETURN_IF_ERROR(lexer_.Expect("<-"));
       HACKC_ASSIGN_OR_RETURN(scatter.value, ParseExpr(lexer_, scope_));
+      if (lexer_.Accept("when")) {
+        HACKC_ASSIGN_OR_RETURN(scatter.guard, ParseExpr(lexer_, scope_));
+      }
       return scatter;
     }
     return TextLexer::ErrorAt(word, "`", word.text, "` is not a Tensor operation");

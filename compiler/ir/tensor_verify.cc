@@ -84,6 +84,7 @@ class OpVerifier {
     for (const Expr& index : n.indices) Check(index, DType::kI32);
     InBounds(n.state, n.indices, state->shape, ranges_);
     Check(n.value, op_.type.dtype);
+    if (n.guard) Check(n.guard, DType::kBool);
     updated_.insert(n.state);
     states_.insert(op_.out);
   }
@@ -106,9 +107,10 @@ class OpVerifier {
         Walk(axis.extent, [&](const Expr& e) {
           const Symbol* symbol = As<Symbol>(e);
           const Var* var = As<Var>(e);
-          plain = plain && (symbol ? module_.HasSymbol(symbol->name)
-                            : var  ? outer.contains(var->name)
-                                   : As<IntLiteral>(e) || As<Binary>(e) || As<Unary>(e));
+          plain = plain && (symbol        ? module_.HasSymbol(symbol->name)
+                            : var         ? outer.contains(var->name)
+                            : As<Load>(e) ? !outer.empty()
+                                          : As<IntLiteral>(e) || As<Binary>(e) || As<Unary>(e));
         });
       }
       if (!plain) {
@@ -116,6 +118,7 @@ class OpVerifier {
               " is not over symbols (and output axes, for a reduced one)");
         continue;
       }
+      Visit(axis.extent, ranges_);
       ranges_.SetAxis(axis.name, axis.extent);
     }
   }
@@ -159,8 +162,8 @@ class OpVerifier {
     } else if (As<Builtin>(e) || As<Shuffle>(e)) {
       Error("scope", Print(e), " is of Kernel level");
     } else if (const Load* load = As<Load>(e)) {
-      if (load->guard) Error("scope", "guarded load of @", load->buffer);
       for (const Expr& index : load->indices) Visit(index, ranges);
+      if (load->guard) Visit(load->guard, ranges);
       const ValueType* type = module_.Find(load->buffer);
       if (!type) return;  // reported by the module's rules
       if (type->dtype != load->dtype || type->shape.size() != load->indices.size()) {

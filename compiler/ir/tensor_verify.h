@@ -3,9 +3,9 @@
 //
 //   T1 axes       one output axis for each dim of the value, of its extent
 //   T2 axis       axis names are names, unique within an operation; extents are i32 over symbols,
-//                 those of reduced axes may also use the output's axes
+//                 those of reduced axes may also use the output's axes and loads
 //   T3 scope      expressions use the operation's axes, declared symbols and known values only, and
-//                 nothing of Kernel level (thread indices, shuffles, guards); they nest at most
+//                 nothing of Kernel level (thread indices, shuffles); they nest at most
 //                 kMaxExprDepth levels
 //   T4 load       a load has the value's dtype, and as many indices as it has dims
 //   T5 dtype      a map's value, a view's and a gather's source and a scatter's value have the

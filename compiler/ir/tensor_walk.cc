@@ -30,6 +30,7 @@ struct Mapper {
   void operator()(TensorScatter& n) const {
     MapAll(n.indices, map);
     n.value = map(n.value);
+    if (n.guard) n.guard = map(n.guard);
   }
 };
 

@@ -62,7 +62,7 @@ class Walker {
 
   void Enter(const ir::For& loop) {
     auto with = [&](auto coordinate) {
-      return ir::Substitute(loop.extent, [&](const std::string& name) -> Expr {
+      return ir::Substitute(ir::WithoutLoads(loop.extent), [&](const std::string& name) -> Expr {
         auto it = extents_.find(name);
         return it == extents_.end() ? nullptr : coordinate(it->second);
       });

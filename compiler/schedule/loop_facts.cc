@@ -54,7 +54,7 @@ class Finder {
         break;
       }
       Expr value = InlineLets(update.operands[1]);
-      for (const Load* load : Loads(value)) facts_.softmax_values.push_back(load->buffer);
+      for (const Load* load : OuterLoads(value)) facts_.softmax_values.push_back(load->buffer);
       return;
     }
     if (outer.empty() || facts_.Find(outer.back())->role != AxisRole::kContract) return;
@@ -85,7 +85,7 @@ class Finder {
 
   void SetOperand(const Expr& operand, std::string& buffer, DType& dtype) const {
     Expr inlined = InlineLets(operand);
-    std::vector<const Load*> loads = Loads(inlined);
+    std::vector<const Load*> loads = OuterLoads(inlined);
     if (loads.size() != 1) return;
     buffer = loads[0]->buffer;
     dtype = loads[0]->dtype;

@@ -180,7 +180,7 @@ TEST_F(CliTest, SubmitPrintsJson) {
 
 TEST_F(CliTest, SubmitSendsWhatWasAsked) {
   ASSERT_EQ(Submit({"--arch", "sm_120a", "--dtype", "float16", "--batch", "2", "--seq", "1..513",
-                    "--past", "0..4096", "--layers", "3"}),
+                    "--past", "0..4096", "--layers", "3", "--page-size", "16", "--logits", "last"}),
             kExitOk);
   const v1::ModelDescription& model = service_.compile_request.model();
   EXPECT_EQ(service_.compile_request.target().arch(), "sm_120a");
@@ -193,6 +193,8 @@ TEST_F(CliTest, SubmitSendsWhatWasAsked) {
   EXPECT_EQ(model.seq().max(), 513);
   EXPECT_EQ(model.past().max(), 4096);
   EXPECT_EQ(model.layers(), 3);
+  EXPECT_EQ(model.page_size(), 16);
+  EXPECT_EQ(model.logits(), v1::ModelDescription::LOGITS_LAST);
 }
 
 TEST_F(CliTest, SubmitWritesAFolderThatTheRuntimeReads) {

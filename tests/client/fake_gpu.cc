@@ -163,6 +163,10 @@ FakeGpu::FakeGpu(const v1::Program& program) : program_(program) {
     std::memcpy(to, reinterpret_cast<void*>(from), bytes);
     return CUDA_SUCCESS;
   };
+  driver_.MemsetD32Async = [](CUdeviceptr to, unsigned value, size_t count, CUstream) {
+    std::fill_n(reinterpret_cast<unsigned*>(to), count, value);
+    return CUDA_SUCCESS;
+  };
   driver_.MemsetD8Async = [](CUdeviceptr to, unsigned char value, size_t bytes, CUstream) {
     std::memset(reinterpret_cast<void*>(to), value, bytes);
     return CUDA_SUCCESS;

@@ -177,6 +177,12 @@ class PythonTest(unittest.TestCase):
         self.assertEqual(cuda.fake_cuda_launches(), before)
         for past in (6, 7, 32):
             graph.launch({"past": past})
+            self.assertEqual(graph._lengths.bytes(), past.to_bytes(4, "little"))
+        lengths = Tensor((1,), "int32")
+        program.run("decode", {"past": 5}, states=cache, input_ids=token, past_lengths=lengths)
+        own = program.capture("decode", {"past": 6}, states=cache, input_ids=token, past_lengths=lengths)
+        own.launch({"past": 7})
+        self.assertEqual(lengths.bytes(), bytes(4))  # the caller's
         self.assertGreater(cuda.fake_cuda_launches(), before + 3 * 10)
         for work, expected in [
             (lambda: graph.launch({"past": 33}), "past = 33, the entry point decode is compiled for 0..32"),

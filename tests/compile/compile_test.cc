@@ -193,6 +193,49 @@ TEST(Compile, ACacheGivesPrefillAndDecodeOverTheSameTensors) {
   }
 }
 
+TEST(Compile, PagesAndOneRowOfLogits) {
+  CompileRequest request = Request("tinyllama-1.1b");
+  request.batch = {1, 4};
+  request.seq = {1, 512};
+  request.past = {0, 1000};
+  request.page_size = 16;
+  request.last_logits = true;
+  request.layers = 2;
+  auto plan = PlanProgram(request);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const program::Program& program = plan->program;
+  const auto tensors = [&](const std::vector<uint32_t>& ids) {
+    std::vector<std::string> out;
+    for (uint32_t id : ids) {
+      out.push_back(program.buffers[id].name);
+      for (const program::DimExpr& extent : program.buffers[id].shape) {
+        out.back() += absl::StrCat(
+            " ", program::Evaluate(extent, {{"batch", 3}, {"seq", 7}, {"past", 9}, {"pages", 50}}));
+      }
+    }
+    return out;
+  };
+  ASSERT_EQ(program.entry_points.size(), 3u);
+  for (const program::EntryPoint& entry : program.entry_points) {
+    const bool prefill = entry.name == "prefill";
+    std::vector<std::string> expected = {"input_ids 3 7", "past_lengths 3", "page_table 3 95"};
+    if (prefill) expected.push_back("last_positions 3");
+    EXPECT_EQ(tensors(entry.inputs), expected) << entry.name;
+    EXPECT_THAT(tensors(entry.outputs), ElementsAre("logits 3 1 32000"));
+    EXPECT_EQ(entry.symbols[3], (program::Symbol{"pages", 1, 4 * 95}));
+  }
+  for (const program::Buffer& buffer : program.buffers) {
+    if (buffer.kind != program::Buffer::Kind::kState) continue;
+    EXPECT_THAT(tensors({buffer.id}), ElementsAre(buffer.name + " 50 16 4 64"));
+  }
+  for (const KernelSource& kernel : plan->kernels) {
+    auto cubin = CompileKernel(kernel);
+    EXPECT_TRUE(cubin.ok()) << kernel.kernel.name << ": " << cubin.status();
+  }
+  request.page_size = 1513;
+  EXPECT_THAT(PlanProgram(request).status().message(), HasSubstr("page_size: expected 0"));
+}
+
 TEST(Compile, OneSequenceAFewAndManyHaveADecodeOfTheirOwn) {
   auto batches = [](ShapeRange batch) {
     CompileRequest request = Request("tinyllama-1.1b");

@@ -13,6 +13,8 @@ a cache on the same tokens is the truth. hackc is fed those tokens from a cache 
 passes when it chooses the same tokens (or one whose true logit is the same within float32's bound) and its
 logits are within the bound; bfloat16 and float16 when they are no further from the truth than transformers,
 times 1.1. A second run, over what the first left in the cache, and a CUDA graph must give the same bits.
+The same with a batch of unequal prompts, padded to the longest and decoded together, whose cache lies in a row or
+in scattered pages; transformers continues each of them alone.
 Exit code 0: all passed, 1: some did not, 77: no GPU.
 """
 
@@ -32,19 +34,42 @@ ROTARY = 1e-6  # transformers computes rotary tables in float32, whatever the re
 
 
 class Sequence:
-    """Runs tokens [batch, n] through a program's cache."""
+    """Runs tokens [batch, n] through a program's cache. `totals` are the most tokens of each sequence: a paged cache
+    has pages for so many, scattered, and none behind."""
 
-    def __init__(self, torch, program, batch=1, poison=True):
+    def __init__(self, torch, program, batch=1, poison=True, totals=None):
         self.torch, self.program = torch, program
         self.dtype = getattr(torch, program.dtype_of("prefill", "input_ids"))
-        self.cache = program.new_states(batch, poison=poison)
-        self.past = 0
+        lowest = {symbol: low for symbol, (low, _) in program.symbols().items()} | {"batch": batch}
+        wanted = program.tensors("prefill", lowest)
+        self.inputs = {"past_lengths": torch.zeros(batch, dtype=torch.int32, device="cuda")}
+        pages = None
+        if "page_table" in wanted:
+            width, size = wanted["page_table"][2][1], wanted["layers.0.key_cache"][2][1]
+            pages = batch * width
+            table = torch.randperm(pages, generator=torch.Generator().manual_seed(1)).reshape(batch, width)
+            for row, total in enumerate(totals or []):
+                table[row, -(-total // size):] = -1
+            self.inputs["page_table"] = table.to(device="cuda", dtype=torch.int32)
+        self.picks = "last_positions" in wanted
+        self.cache = program.new_states(batch, poison=poison, pages=pages)
+        self.reset()
 
-    def feed(self, tokens, poison=True):
-        """Logits [batch, n, vocab] of these tokens."""
+    def reset(self):
+        self.past = 0
+        self.inputs["past_lengths"].zero_()
+
+    def feed(self, tokens, poison=True, counts=None):
+        """Logits [batch, n, vocab] of these tokens, of which sequence b has counts[b], else all; [batch, 1, vocab] of
+        the last ones where the program gives no others."""
+        torch = self.torch
         tokens = tokens.to(device="cuda", dtype=self.dtype).contiguous()
         entry = "decode" if tokens.shape[1] == 1 else "prefill"
-        out = self.program.run(entry, {"past": self.past}, states=self.cache, poison=poison, input_ids=tokens)
+        counts = torch.tensor(counts or [tokens.shape[1]] * tokens.shape[0], dtype=torch.int32, device="cuda")
+        picks = {"last_positions": counts - 1} if self.picks and entry == "prefill" else {}
+        out = self.program.run(entry, {"past": self.past}, states=self.cache, poison=poison, input_ids=tokens,
+                               **self.inputs, **picks)
+        self.inputs["past_lengths"] += counts
         self.past += tokens.shape[1]
         return out["logits"]
 
@@ -119,9 +144,9 @@ def truth_of(torch, model, ids, tokens):
     return torch.stack(rows)
 
 
-def hackc_logits(torch, ids, tokens, sequence, poison):
+def hackc_logits(torch, ids, tokens, sequence, poison, counts=None):
     """(logits [batch, steps, vocab], ms for each decoded token); `tokens` are fed whatever hackc chooses."""
-    rows = [sequence.feed(ids)[:, -1].clone()]
+    rows = [sequence.feed(ids, counts=counts)[:, -1].clone()]
     given = tokens.to(sequence.dtype)
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     begin.record()
@@ -132,17 +157,19 @@ def hackc_logits(torch, ids, tokens, sequence, poison):
     return torch.stack(rows, 1), begin.elapsed_time(end) / max(tokens.shape[1] - 1, 1)
 
 
-def graph_logits(torch, ids, tokens, sequence):
-    """The same with one CUDA graph of decode, whose `past` moves on."""
-    rows = [sequence.feed(ids)[:, -1].clone()]
+def graph_logits(torch, ids, tokens, sequence, counts=None):
+    """The same with one CUDA graph of decode: `past` moves on, and the lengths on the GPU with it."""
+    rows = [sequence.feed(ids, counts=counts)[:, -1].clone()]
     given = tokens.to(sequence.dtype)
     token = given[:, :1].contiguous()
-    graph = sequence.program.capture("decode", {"past": sequence.past}, states=sequence.cache, input_ids=token)
+    graph = sequence.program.capture("decode", {"past": sequence.past}, states=sequence.cache, input_ids=token,
+                                     **sequence.inputs)
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     begin.record()
     for i in range(tokens.shape[1] - 1):
         token.copy_(given[:, i:i + 1])
         rows.append(graph.launch({"past": sequence.past})["logits"][:, -1].clone())
+        sequence.inputs["past_lengths"] += 1
         sequence.past += 1
     end.record()
     torch.cuda.synchronize()
@@ -156,62 +183,95 @@ def undecided(truth, choices, tokens, slack):
     return int(((choices != tokens) & ((other - chosen).abs() > slack)).sum())
 
 
+def padded(torch, prompts):
+    """[batch, n] of prompts [1, n_i]; what stands behind a prompt's end is any token."""
+    ids = torch.full((len(prompts), max(p.shape[1] for p in prompts)), 1, dtype=prompts[0].dtype, device="cuda")
+    for row, prompt in enumerate(prompts):
+        ids[row, :prompt.shape[1]] = prompt
+    return ids
+
+
 def full_size(torch, path, dtype, options, work, record):
     import hackc
 
     name, config = check_models.read_config(path, options.layers)
     prompts = [int(p) for p in options.prompts.split(",")]
     batches = [int(b) for b in options.batches.split(",")]
-    out = work / f"{name}-{dtype}"
+    pages = [int(p) for p in options.page_sizes.split(",")] if options.page_sizes else []
+    unequal = [int(p) for p in options.unequal.split(",")] if options.unequal else []
     started = time.time()
-    report = harness.compile_model(path, out, harness.device_arch(torch), dtype, f"1..{max(prompts)}",
-                                   options.layers, work / "cache", batch=f"1..{max(batches)}",
-                                   past=f"0..{max(prompts) + options.steps}")
+    # By size of a page, "" is for equal prompts and the logits of all positions.
+    programs = {}
+    for size in [""] + (pages if unequal else []):
+        out = work / f"{name}-{dtype}{'-unequal' if size != '' else ''}{size}"
+        report = harness.compile_model(path, out, harness.device_arch(torch), dtype,
+                                       f"1..{max(prompts + unequal)}", options.layers, work / "cache",
+                                       batch=f"1..{max(batches + [len(unequal)])}",
+                                       past=f"0..{max(prompts + unequal) + options.steps}", page_size=size or 0,
+                                       logits="all" if size == "" else "last")
+        programs[size] = out, report
     compile_seconds = time.time() - started
     model = check_models.build(torch, config, dtype, options.seed)
     generator = torch.Generator().manual_seed(options.seed)
-    cases = {(b, p): torch.randint(config["vocab_size"], (b, p), generator=generator).cuda()
-             for b in batches for p in prompts}
+
+    def draw(batch, length):
+        return torch.randint(config["vocab_size"], (batch, length), generator=generator).cuda()
+
+    cases = {(b, p): [draw(b, p)] for b in batches for p in prompts}
+    if unequal:
+        cases["unequal"] = [draw(1, p) for p in unequal]
     check_models.convert(model, getattr(torch, dtype))
     gc.collect()
     torch.cuda.empty_cache()
-    rival = {case: continue_greedily(torch, model, ids, options.steps) for case, ids in cases.items()}
+    rival = {case: [continue_greedily(torch, model, ids, options.steps) for ids in parts]
+             for case, parts in cases.items()}
     check_models.convert(model, torch.float64)  # exact: every parameter fits `dtype`
-    truth = {case: truth_of(torch, model, ids, rival[case][0]) for case, ids in cases.items()}
+    truth = {case: torch.cat([truth_of(torch, model, ids, found[0]) for ids, found in zip(parts, rival[case])])
+             for case, parts in cases.items()}
     check_models.convert(model, getattr(torch, dtype))
     gc.collect()
     torch.cuda.empty_cache()  # hackc allocates beside PyTorch's pool
     bound = harness.float32_bound(config)
-    with hackc.Program(out).load() as program:
-        program.bind(model.state_dict())
-        for (batch, prompt), ids in cases.items():
-            tokens, logits, rival_ms = rival[batch, prompt]
-            true = truth[batch, prompt]
-            sequence = Sequence(torch, program, batch)
-            got, _ = hackc_logits(torch, ids, tokens, sequence, poison=True)
-            sequence.past = 0
-            again, ms = hackc_logits(torch, ids, tokens, sequence, poison=False)
-            sequence.past = 0
-            by_graph, graph_ms = graph_logits(torch, ids, tokens, sequence)
-            error, rival_error = harness.errors(got, true), harness.errors(logits, true)
-            passed, reason = check_models.judge(dtype, bound, error, rival_error, true.numel())
-            choices = got.argmax(-1)
-            same = int((choices == tokens).sum())
-            slack = 2 * harness.largest_of(bound, true.numel()) * true.square().mean().sqrt().item()
-            wrong = undecided(true, choices, tokens, slack)
-            if dtype == "float32" and wrong:
-                passed, reason = False, f"{wrong} of {tokens.numel()} tokens differ from transformers'"
-            if not torch.equal(got, again) or not torch.equal(got, by_graph):
-                passed, reason = False, "a second run or the graph gave other bits"
-            record({"kind": "model", "model": name, "dtype": dtype, "batch": batch, "prompt": prompt,
-                    "steps": options.steps, "passed": passed, "reason": reason, "elements": true.numel(),
-                    "same_tokens": same, "tokens": tokens.numel(), "hackc_error": error[0],
-                    "hackc_max_error": error[1], "torch_error": rival_error[0],
-                    "torch_max_error": rival_error[1], "bound": bound if dtype == "float32" else None,
-                    "hackc_ms": ms, "hackc_graph_ms": graph_ms, "torch_ms": rival_ms,
-                    "compile_seconds": compile_seconds,
-                    "kernels": len(report["kernels"]), "program": report["program_digest"]})
-            del sequence, got, again, by_graph
+    for size, (out, report) in programs.items():
+        with hackc.Program(out).load() as program:
+            program.bind(model.state_dict())
+            for case, parts in cases.items():
+                if (case == "unequal") != (size != ""):
+                    continue
+                tokens = torch.cat([found[0] for found in rival[case]])
+                logits = torch.cat([found[1] for found in rival[case]])
+                rival_ms = sum(found[2] for found in rival[case])
+                true = truth[case]
+                batch = tokens.shape[0]
+                counts = [ids.shape[1] for ids in parts] if case == "unequal" else None
+                ids = padded(torch, parts) if counts else parts[0]
+                prompt = f"{options.unequal} pages {size}" if counts else case[1]
+                totals = [count + options.steps for count in counts or []]
+                sequence = Sequence(torch, program, batch, totals=totals)
+                got, _ = hackc_logits(torch, ids, tokens, sequence, True, counts)
+                sequence.reset()
+                again, ms = hackc_logits(torch, ids, tokens, sequence, False, counts)
+                sequence.reset()
+                by_graph, graph_ms = graph_logits(torch, ids, tokens, sequence, counts)
+                error, rival_error = harness.errors(got, true), harness.errors(logits, true)
+                passed, reason = check_models.judge(dtype, bound, error, rival_error, true.numel())
+                choices = got.argmax(-1)
+                same = int((choices == tokens).sum())
+                slack = 2 * harness.largest_of(bound, true.numel()) * true.square().mean().sqrt().item()
+                wrong = undecided(true, choices, tokens, slack)
+                if dtype == "float32" and wrong:
+                    passed, reason = False, f"{wrong} of {tokens.numel()} tokens differ from transformers'"
+                if not torch.equal(got, again) or not torch.equal(got, by_graph):
+                    passed, reason = False, "a second run or the graph gave other bits"
+                record({"kind": "model", "model": name, "dtype": dtype, "batch": batch, "prompt": prompt,
+                        "steps": options.steps, "passed": passed, "reason": reason, "elements": true.numel(),
+                        "same_tokens": same, "tokens": tokens.numel(), "hackc_error": error[0],
+                        "hackc_max_error": error[1], "torch_error": rival_error[0],
+                        "torch_max_error": rival_error[1], "bound": bound if dtype == "float32" else None,
+                        "hackc_ms": ms, "hackc_graph_ms": graph_ms, "torch_ms": rival_ms,
+                        "compile_seconds": compile_seconds, "page_size": size or 0,
+                        "kernels": len(report["kernels"]), "program": report["program_digest"]})
+                del sequence, got, again, by_graph
 
 
 def show(case):
@@ -235,6 +295,8 @@ def main():
     parser.add_argument("--dtypes", default="float32,bfloat16")
     parser.add_argument("--prompts", default="5,128,1000", help="lengths of the prompts")
     parser.add_argument("--batches", default="1,4")
+    parser.add_argument("--unequal", default="5,128,1000,31", help="prompts of one batch; empty for none")
+    parser.add_argument("--page-sizes", default="0,16", help="of the cache of that batch; 0 is without pages")
     parser.add_argument("--steps", type=int, default=64)
     parser.add_argument("--layers", type=int, default=0, help="only the first N layers")
     parser.add_argument("--seed", type=int, default=1)

@@ -48,12 +48,17 @@ def device_arch(torch):
     return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
 
 
-def compile_model(model, out, arch, dtype, seq, layers=0, cache_dir=None, batch="1", past=None):
+def compile_model(model, out, arch, dtype, seq, layers=0, cache_dir=None, batch="1", past=None,
+                  page_size=0, logits="all"):
     """`hackc-client submit --local --out`; returns its report. Raises Refused or RuntimeError."""
     command = [str(client()), "submit", str(model), "--local", "--arch", arch, "--dtype", dtype,
                "--batch", batch, "--seq", seq, "--out", str(out), "--json"]
     if past:
         command += ["--past", past]
+    if page_size:
+        command += ["--page-size", str(page_size)]
+    if logits != "all":
+        command += ["--logits", logits]
     if layers:
         command += ["--layers", str(layers)]
     if cache_dir:

@@ -93,20 +93,20 @@ TEST(GraphOps, RopeTurnsHalvesOrPairsAndLeavesTheRest) {
 }
 
 TEST(GraphOps, RotaryTable) {
-  EXPECT_VALUES(Compute("%y: f32[batch, seq, 2] = rotary_table(%a) {sine = true, scale = 2.0, "
-                        "dynamic_factor = 0.0, dynamic_length = 0}",
-                        {{"f32[2]", {1, 0.5}}}),
-                0, 0, 2 * std::sin(1.0), 2 * std::sin(0.5));
+  EXPECT_VALUES(
+      Compute("%y: f32[batch, seq, 2] = rotary_table(%a, none) {sine = true, scale = 2.0, "
+              "dynamic_factor = 0.0, dynamic_length = 0}",
+              {{"f32[2]", {1, 0.5}}}),
+      0, 0, 2 * std::sin(1.0), 2 * std::sin(0.5));
 }
 
 // seq 2 of a plain length of 1: stretch 1 + 3 * (2 / 1 - 1) = 4; the last frequency is divided by all of it.
 TEST(GraphOps, DynamicRotaryTable) {
-  EXPECT_VALUES(
-      Compute(
-          "%y: f32[batch, seq, 3] = rotary_table(%a) {sine = true, scale = 1.0, dynamic_factor = "
-          "3.0, dynamic_length = 1}",
-          {{"f32[3]", {1, 1, 1}}}),
-      0, 0, 0, std::sin(1.0), std::sin(0.5), std::sin(0.25));
+  EXPECT_VALUES(Compute("%y: f32[batch, seq, 3] = rotary_table(%a, none) {sine = true, scale = "
+                        "1.0, dynamic_factor = "
+                        "3.0, dynamic_length = 1}",
+                        {{"f32[3]", {1, 1, 1}}}),
+                0, 0, 0, std::sin(1.0), std::sin(0.5), std::sin(0.25));
 }
 
 TEST(GraphOps, HeadsAreViews) {
@@ -124,7 +124,7 @@ TEST(GraphOps, AttentionIsCausalWithWindowGroupsAndSoftcap) {
   const std::pair<std::string, std::vector<double>> k = {"f32[batch, seq, 1, 1]", {5, 6}};
   const std::pair<std::string, std::vector<double>> v = {"f32[batch, seq, 1, 1]", {2, 4}};
   const std::string op =
-      "%y: f32[batch, seq, 2, 1] = attention(%a, %b, %c) {scale = 1.0, window = ";
+      "%y: f32[batch, seq, 2, 1] = attention(%a, %b, %c, none) {scale = 1.0, window = ";
   EXPECT_VALUES(Compute(op + "0, softcap = 0.0}", {q, k, v}), 2, 2, 3, 3);
   EXPECT_VALUES(Compute(op + "1, softcap = 0.0}", {q, k, v}), 2, 2, 4, 4);
   // Scores 100 and 200 under a cap of 1 are nearly equal; without it the larger takes all.

@@ -9,14 +9,18 @@ module "every \"op\""
 symbol batch in 1..4
 symbol seq in 1..32
 symbol past in 0..96
+symbol pages in 1..40
+input %past_lengths: i32[batch]
+input %page_table: i32[batch, 8]
+input %last_positions: i32[batch]
 input %input_ids: i32[batch, seq]
 weight %table: bf16[50, 16] "embed.weight"
 constant %frequencies: f32[2] [1.0, 0.1]
 
 segment embed: repeat 1 from 0 step 1 carry () {
   %embedding: bf16[batch, seq, 16] = embedding(%input_ids, %table)
-  %cosine_table: f32[batch, seq, 2] = rotary_table(%frequencies) {sine = false, scale = 1.5, dynamic_factor = 0.0, dynamic_length = 0}
-  %sine_table: f32[batch, seq, 2] = rotary_table(%frequencies) {sine = true, scale = 1.5, dynamic_factor = 2.0, dynamic_length = 64}
+  %cosine_table: f32[batch, seq, 2] = rotary_table(%frequencies, %past_lengths) {sine = false, scale = 1.5, dynamic_factor = 0.0, dynamic_length = 0}
+  %sine_table: f32[batch, seq, 2] = rotary_table(%frequencies, %past_lengths) {sine = true, scale = 1.5, dynamic_factor = 2.0, dynamic_length = 64}
   yield (%embedding, %cosine_table, %sine_table)
 } -> (%embedded, %cosine, %sine)
 
@@ -30,7 +34,7 @@ segment layers: repeat 3 from 2 step 2 carry (%x = %embedded) {
   weight %up_weight: bf16[16, 24] "layers.{layer}.up.weight"
   weight %down_weight: bf16[16, 24] "layers.{layer}.down.weight"
   state %key_cache: bf16[batch, 128, 1, 8] "layers.{layer}.keys"
-  state %value_cache: bf16[batch, 128, 1, 8] "layers.{layer}.values"
+  state %value_cache: bf16[pages, 16, 1, 8] "layers.{layer}.values"
   %normed: bf16[batch, seq, 16] = rms_norm(%x, %norm_weight) {epsilon = 1e-06, weight_offset = 1.0}
   %joined: bf16[16, 16] = concat(%key_weight, %value_weight)
   %key_value: bf16[batch, seq, 16] = linear(%normed, %joined, none) {transposed = false}
@@ -40,9 +44,9 @@ segment layers: repeat 3 from 2 step 2 carry (%x = %embedded) {
   %value: bf16[batch, seq, 1, 8] = split_heads(%key_value) {first = 8, heads = 1, head_dim = 8}
   %turned: bf16[batch, seq, 2, 8] = rope(%query_heads, %cosine, %sine) {interleaved = true}
   %turned_key: bf16[batch, seq, 1, 8] = rope(%key, %cosine, %sine) {interleaved = false}
-  %keys: bf16[batch, (past + seq), 1, 8] = cache_append(%key_cache, %turned_key)
-  %values: bf16[batch, (past + seq), 1, 8] = cache_append(%value_cache, %value)
-  %attended: bf16[batch, seq, 2, 8] = attention(%turned, %keys, %values) {scale = 0.35355339059327373, window = 8, softcap = 50.0}
+  %keys: bf16[batch, (past + seq), 1, 8] = cache_append(%key_cache, %turned_key, %past_lengths, none)
+  %values: bf16[batch, (past + seq), 1, 8] = cache_append(%value_cache, %value, %past_lengths, %page_table)
+  %attended: bf16[batch, seq, 2, 8] = attention(%turned, %keys, %values, %past_lengths) {scale = 0.35355339059327373, window = 8, softcap = 50.0}
   %merged: bf16[batch, seq, 16] = merge_heads(%attended)
   %sum: bf16[batch, seq, 16] = add(%x, %merged)
   %centred: bf16[batch, seq, 16] = layer_norm(%sum, %norm_weight, %norm_bias) {epsilon = 1e-05}
@@ -55,8 +59,9 @@ segment layers: repeat 3 from 2 step 2 carry (%x = %embedded) {
 } -> (%hidden)
 
 segment head: repeat 1 from 0 step 1 carry () {
-  %scores: f32[batch, seq, 50] = linear(%hidden, %table, none) {transposed = false}
-  %capped: f32[batch, seq, 50] = softcap(%scores) {cap = 30.0}
+  %last: bf16[batch, 1, 16] = take_positions(%hidden, %last_positions)
+  %scores: f32[batch, 1, 50] = linear(%last, %table, none) {transposed = false}
+  %capped: f32[batch, 1, 50] = softcap(%scores) {cap = 30.0}
   yield (%capped)
 } -> (%logits)
 

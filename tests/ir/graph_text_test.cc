@@ -34,7 +34,7 @@ TEST(GraphText, ParsedFieldsAreWhatTheTextSays) {
   ASSERT_TRUE(module.ok());
   EXPECT_EQ(module->name, "every \"op\"");
   EXPECT_EQ(module->symbols[1], (SymbolDecl{"seq", 1, 32}));
-  EXPECT_EQ(module->sources[2].data, (std::vector<double>{1.0, 0.1}));
+  EXPECT_EQ(module->sources[5].data, (std::vector<double>{1.0, 0.1}));
   const GraphSegment& layers = module->segments[1];
   EXPECT_EQ(layers.count, 3);
   EXPECT_EQ(layers.first_layer, 2);

@@ -44,11 +44,34 @@ int64_t Eval(const ir::Expr& e, const std::map<std::string, int64_t>& symbols) {
   return ir::AsInt(value).value();
 }
 
+struct Case {
+  std::string model;
+  DType dtype;
+  std::map<std::string, int64_t> symbols;
+  bool one_token = false;             // compiled for seq 1..1, as the entry point decode is
+  std::vector<int64_t> lengths = {};  // of each sequence in the cache; none: all as long as `past`
+  int64_t page_size = 0;
+
+  int64_t Length(int64_t b) const {
+    return lengths.empty() ? symbols.at("past") : lengths[static_cast<size_t>(b)];
+  }
+  // Positions that sequence `b` fills, and the entries of its page table that hold a page.
+  int64_t Filled(int64_t b) const { return Length(b) + symbols.at("seq"); }
+  int64_t PagesOf(int64_t b) const { return (Filled(b) + page_size - 1) / page_size; }
+  // Pages lie scattered over the pool. There is none behind a sequence's end.
+  double Page(int64_t b, int64_t i) const {
+    if (i >= PagesOf(b)) return i % 2 == 0 ? -1 : 1e6;
+    return static_cast<double>((i * symbols.at("batch") + b) * 2 + 1);
+  }
+};
+
 // Inputs of a kernel: normal floats, small integers (indices of rows).
-void FillBuffers(const ir::Function& fn, FunctionRun& run, int seed) {
+void FillBuffers(const ir::LoopLaunch& launch, const Case& param, FunctionRun& run, int seed) {
   std::mt19937 generator(seed);
   std::normal_distribution<double> normal;
-  for (const ir::BufferDecl& buffer : fn.buffers) {
+  for (size_t n = 0; n < launch.args.size(); ++n) {
+    const ir::BufferDecl& buffer = launch.fn.fn.buffers[n];
+    const std::string& name = launch.args[n];
     if (buffer.access == ir::Access::kWrite) continue;
     std::vector<int64_t> shape;
     for (const ir::Expr& extent : buffer.shape) shape.push_back(Eval(extent, run.symbols));
@@ -56,14 +79,25 @@ void FillBuffers(const ir::Function& fn, FunctionRun& run, int seed) {
     for (double& value : data.values) {
       value = ir::IsFloat(buffer.dtype) ? normal(generator) : static_cast<double>(generator() % 64);
     }
+    for (int64_t i = 0; name == "past_lengths" && i < shape[0]; ++i) data.At({i}) = param.Length(i);
+    for (int64_t i = 0; name == "page_table" && i < data.size(); ++i) {
+      data.values[i] = param.Page(i / shape[1], i % shape[1]);
+    }
     data.Round();
-    if (buffer.access == ir::Access::kRead && shape.size() == 4 && shape[1] == kCapacity) {
+    if (buffer.access == ir::Access::kRead && name.ends_with("_cache")) {
       // Nobody reads what a cache holds beyond the tokens so far.
-      const int64_t filled = run.symbols.at("past") + run.symbols.at("seq");
-      for (size_t i = 0; i < data.values.size(); ++i) {
-        const auto row = static_cast<int64_t>(i) / (shape[2] * shape[3]) % kCapacity;
-        if (row >= filled) data.values[i] = NAN;
+      const int64_t row = shape[2] * shape[3];
+      TensorData poisoned = TensorData::Filled(buffer.dtype, shape, NAN);
+      for (int64_t b = 0; b < param.symbols.at("batch"); ++b) {
+        for (int64_t t = 0; t < param.Filled(b); ++t) {
+          int64_t place = b * kCapacity + t;
+          if (const int64_t size = param.page_size; size > 0)
+            place = static_cast<int64_t>(param.Page(b, t / size)) * size + t % size;
+          std::copy_n(data.values.begin() + place * row, row,
+                      poisoned.values.begin() + place * row);
+        }
       }
+      data = std::move(poisoned);
     }
     run.buffers[buffer.name] = std::move(data);
   }
@@ -108,22 +142,17 @@ std::string Config(const std::string& model) {
   return golden.ok() ? golden->config_json : "";
 }
 
-struct Case {
-  std::string model;
-  DType dtype;
-  std::map<std::string, int64_t> symbols;
-  bool one_token = false;  // compiled for seq 1..1, as the entry point decode is
-};
-
 class KernelLevels : public testing::TestWithParam<Case> {};
 
 TEST_P(KernelLevels, EveryLevelAgrees) {
   const Case& param = GetParam();
   frontend::FrontendOptions options;
   options.dtype = param.dtype;
-  options.batch = {1, 4};
+  options.batch = {1, 8};
   options.seq = {1, kMaxSeq};
   options.past = {0, param.symbols.at("past") > 0 ? kMaxPast : 0};
+  options.page_size = param.page_size;
+  options.last_logits = !param.lengths.empty();
   auto graph = frontend::BuildGraph(Config(param.model), options);
   ASSERT_OK(graph);
   for (ir::SymbolDecl& symbol : graph->symbols) {
@@ -157,7 +186,7 @@ TEST_P(KernelLevels, EveryLevelAgrees) {
         auto it = param.symbols.find(symbol.name);
         loop.symbols[symbol.name] = it == param.symbols.end() ? symbol.max : it->second;
       }
-      FillBuffers(launch.fn.fn, loop, kernels);
+      FillBuffers(launch, param, loop, kernels);
       FunctionRun tile = loop, kernel = loop, bare = loop, reference = loop;
       absl::Status status = RunLoop(launch.fn, loop);
       ASSERT_TRUE(status.ok()) << status << "\n" << ir::Print(launch.fn);
@@ -228,6 +257,35 @@ std::vector<Case> Cases() {
     cases.push_back({"qwen2", dtype, {{"batch", 2}, {"seq", 1}, {"past", 41}}, true});
     cases.push_back({"wide", dtype, {{"batch", 1}, {"seq", 1}, {"past", 64}}, true});
   }
+  // Sequences of unequal lengths: in a row, and in pages on whose edges they end.
+  for (DType dtype : {DType::kF32, DType::kBF16}) {
+    for (int64_t page_size : {0, 16}) {
+      const std::map<std::string, int64_t> four = {{"batch", 4}, {"seq", 4}, {"past", 37}};
+      cases.push_back({"wide", dtype, four, false, {0, 37, 1, 17}, page_size});
+      cases.push_back({"qwen2",
+                       dtype,
+                       {{"batch", 4}, {"seq", 1}, {"past", 32}},
+                       true,
+                       {15, 16, 0, 32},
+                       page_size});
+      cases.push_back(
+          {"wide", dtype, {{"batch", 3}, {"seq", 1}, {"past", 64}}, true, {17, 64, 1}, page_size});
+    }
+  }
+  for (int64_t page_size : {1, 3, 64}) {
+    cases.push_back({"wide",
+                     DType::kBF16,
+                     {{"batch", 2}, {"seq", 35}, {"past", 31}},
+                     false,
+                     {2, 31},
+                     page_size});
+  }
+  cases.push_back({"mistral",
+                   DType::kBF16,
+                   {{"batch", 8}, {"seq", 1}, {"past", 61}},
+                   true,
+                   {61, 0, 1, 2, 31, 32, 33, 47},
+                   16});
   cases.push_back({"mistral", DType::kBF16, {{"batch", 1}, {"seq", 1}, {"past", 17}}, true});
   return cases;
 }
@@ -237,6 +295,7 @@ INSTANTIATE_TEST_SUITE_P(Models, KernelLevels, testing::ValuesIn(Cases()), [](co
   for (const auto& [symbol, value] : info.param.symbols)
     name += "_" + symbol + std::to_string(value);
   if (info.param.one_token) name += "_one_token";
+  if (!info.param.lengths.empty()) name += "_unequal_pages" + std::to_string(info.param.page_size);
   for (char& c : name) c = c == '-' ? '_' : c;
   return name;
 });

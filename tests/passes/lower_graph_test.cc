@@ -22,6 +22,8 @@ module "m"
 symbol batch in 1..2
 symbol seq in 1..9
 symbol past in 0..7
+input %past_lengths: i32[batch]
+input %page_table: i32[batch, 4]
 input %ids: i32[batch, seq]
 input %x: bf16[batch, seq, 8]
 input %y: bf16[batch, seq, 8]
@@ -113,9 +115,9 @@ TEST(LowerGraph, InterleavedRopeVerifies) {
 
 // Causality is the extent of the sum: key t exists up to past + s.
 TEST(LowerGraph, AttentionIsOneSoftmaxSum) {
-  std::vector<std::string> ops =
-      Ops(Lower("%out: f16[batch, seq, 4, 6] = attention(%heads, %keys, %keys) {scale = 0.5, "
-                "window = 3, softcap = 2.0}"));
+  std::vector<std::string> ops = Ops(Lower(
+      "%out: f16[batch, seq, 4, 6] = attention(%heads, %keys, %keys, %past_lengths) {scale = 0.5, "
+      "window = 3, softcap = 2.0}"));
   ASSERT_EQ(ops.size(), 4);
   EXPECT_THAT(
       ops[0],
@@ -137,7 +139,8 @@ TEST(LowerGraph, AttentionIsOneSoftmaxSum) {
 
 TEST(LowerGraph, CacheAppendWritesAtThePast) {
   EXPECT_THAT(
-      Ops(Lower("%out: f16[batch, (past + seq), 4, 6] = cache_append(%cache, %heads)")),
+      Ops(Lower("%out: f16[batch, (past + seq), 4, 6] = cache_append(%cache, %heads, "
+                "%past_lengths, none)")),
       ElementsAre(
           HasSubstr("scatter \"cache_append\" [b in batch, s in 16, h in 4, d in 6] update "
                     "[b in batch, s in seq, h in 4, d in 6] @cache[%b, (past + %s), %h, %d] <- "
@@ -180,7 +183,7 @@ TEST(InlineViews, ReturnedViewsStay) {
 TEST(DeadValues, KeepsStatesAndWhatTheyNeed) {
   ir::TensorModule tensor = Lower(R"(%double: f16[batch, seq, 4, 6] = scale(%heads) {factor = 2.0}
   %unused: f16[batch, seq, 4, 6] = scale(%heads) {factor = 3.0}
-  %all: f16[batch, (past + seq), 4, 6] = cache_append(%cache, %double)
+  %all: f16[batch, (past + seq), 4, 6] = cache_append(%cache, %double, %past_lengths, none)
   %out: bf16[batch, seq, 8] = add(%x, %y))");
   std::vector<std::string> names;
   const ir::TensorModule alive = DeadValues(tensor);

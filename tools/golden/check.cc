@@ -60,7 +60,8 @@ std::vector<Call> BatchedCalls(const Model& model) {
   return calls;
 }
 
-// Two tokens each of more sequences than a decode kernel for few of them takes.
+// Two tokens each of more sequences than a decode kernel for few of them takes; the second is the first again for
+// every other one.
 constexpr int64_t kManySequences = schedule::kFewRows + 1;
 std::vector<Call> ManySequences(const Model& model) {
   const std::vector<double>& ids = model.expected.at("input_ids").values;
@@ -69,6 +70,7 @@ std::vector<Call> ManySequences(const Model& model) {
     calls.push_back({TensorData::Zeros(ir::DType::kI32, {kManySequences, 1}), past});
     for (int64_t i = 0; i < kManySequences; ++i) {
       calls.back().ids.values[i] = ids[(i + past) % ids.size()];
+      if (past > 0) calls.back().lengths.push_back(i % 2);
     }
   }
   return calls;
@@ -85,6 +87,15 @@ Symbols SymbolsOf(const Call& call) {
   return {{"batch", call.ids.shape[0]}, {"seq", call.ids.shape[1]}, {"past", call.past}};
 }
 
+Tensors InputsOf(const Call& call) {
+  TensorData lengths =
+      TensorData::Filled(ir::DType::kI32, {call.ids.shape[0]}, static_cast<double>(call.past));
+  for (size_t b = 0; b < call.lengths.size(); ++b) {
+    lengths.values[b] = static_cast<double>(call.lengths[b]);
+  }
+  return {{"input_ids", call.ids}, {"past_lengths", std::move(lengths)}};
+}
+
 // Runs calls on a Graph or Tensor module. The module must outlive it.
 template <typename Module, typename RunModule>
 RunCall RunOf(const Model& model, const Module& module, RunModule run_module, bool round,
@@ -95,7 +106,7 @@ RunCall RunOf(const Model& model, const Module& module, RunModule run_module, bo
     if (call.past == 0) states->clear();
     interp::RunInputs run;
     run.symbols = SymbolsOf(call);
-    run.inputs["input_ids"] = call.ids;
+    run.inputs = InputsOf(call);
     run.weights = weights;
     run.states = states.get();
     run.round_to_storage = round;
@@ -167,7 +178,7 @@ absl::StatusOr<double> CheckProgram(const Model& model, const Plan& plan,
     if (call.past == 0) program->ForgetStates();
     HACKC_ASSIGN_OR_RETURN(Tensors outputs,
                            program->Run(call.ids.shape[1] == 1 ? "decode" : "prefill",
-                                        SymbolsOf(call), {{"input_ids", call.ids}}));
+                                        SymbolsOf(call), InputsOf(call)));
     return outputs.at("logits");
   };
   const RunCall reference = RunOf(model, graph, interp::RunGraph, !exact);

@@ -45,10 +45,11 @@ struct Outcome {
   bool ok() const { return problem.empty() && error <= bound; }
 };
 
-// One call of the model: token ids [batch, seq], after `past` tokens that are in the cache.
+// One call of the model: token ids [batch, seq], after `past` tokens that are in the cache, or lengths[b] <= past.
 struct Call {
   interp::TensorData ids;
   int64_t past = 0;
+  std::vector<int64_t> lengths = {};
 };
 // Those with a truth in the golden file: the prompt and the greedy steps, whose logits are [tokens, vocabulary].
 std::vector<Call> TrueCalls(const Model& model);

@@ -34,7 +34,8 @@ int64_t Eval(const ir::Expr& extent, const std::map<std::string, int64_t>& symbo
   return *result;
 }
 
-// Normal floats, integers below 50: ids and rows, which readers clamp.
+// Normal floats; integers below 50, distinct while there are so many: ids, lengths and pages, which readers clamp
+// and of which no two may be the same page.
 TensorData Random(const RandomRun& run, const std::string& name, ir::DType dtype,
                   const std::vector<ir::Expr>& extents) {
   std::vector<int64_t> shape;
@@ -44,8 +45,10 @@ TensorData Random(const RandomRun& run, const std::string& name, ir::DType dtype
   std::seed_seq seeds(key.begin(), key.end());
   std::mt19937 generator(seeds);
   std::normal_distribution<double> normal;
+  uint32_t next = generator() % 50;
   for (double& value : data.values) {
-    value = ir::IsFloat(dtype) ? normal(generator) : static_cast<double>(generator() % 50);
+    next = (next + 17) % 50;
+    value = ir::IsFloat(dtype) ? normal(generator) : static_cast<double>(next);
   }
   data.Round();
   return data;

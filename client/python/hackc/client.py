@@ -147,8 +147,8 @@ class Client:
         self.close()
 
     def compile(self, config: request.Config, *, dtype: Any = None, shapes: request.Shapes | None = None,
-                arch: str | None = None, layers: int = 0, name: str = "", timeout: float | None = None,
-                on_event: Callable[[events.Event], None] | None = None) -> Program:
+                arch: str | None = None, layers: int = 0, name: str = "", page_size: int = 0, logits: str = "all",
+                timeout: float | None = None, on_event: Callable[[events.Event], None] | None = None) -> Program:
         """Compiles a model, or takes it from the server's cache.
 
         `config` is a Hugging Face config: a dict, the path of a config.json or of its folder, or a transformers
@@ -160,11 +160,12 @@ class Client:
             past   tokens already in the key/value cache              default 0, which is no cache
 
         `arch` is the target ("sm_90a"), else this machine's GPU if PyTorch sees one, else the server's default.
-        `layers` compiles only the first N. `on_event` is called with each event; what it raises ends the compile.
+        `layers` compiles only the first N. `page_size` positions are a page of a paged cache; `logits` "last" gives
+        those of one position of each sequence, [batch, 1, vocab]. `on_event` is called with each event; what it raises ends the compile.
         Raises InvalidConfig, CompileError, Unavailable, DeadlineExceeded, ResourceExhausted and others of HackcError.
         """
         with self.stream(config, dtype=dtype, shapes=shapes, arch=arch, layers=layers, name=name,
-                         timeout=timeout) as stream:
+                         page_size=page_size, logits=logits, timeout=timeout) as stream:
             for event in stream:
                 if on_event is not None:
                     on_event(event)
@@ -190,11 +191,12 @@ class Client:
             raise
 
     def stream(self, config: request.Config, *, dtype: Any = None, shapes: request.Shapes | None = None,
-               arch: str | None = None, layers: int = 0, name: str = "", timeout: float | None = None,
-               with_ir: bool = False) -> CompileStream:
+               arch: str | None = None, layers: int = 0, name: str = "", page_size: int = 0, logits: str = "all",
+               timeout: float | None = None, with_ir: bool = False) -> CompileStream:
         """The same as an iterator of events, whose result() is the program. `with_ir` adds the text of each IR."""
         message = self._messages.CompileRequest(
-            model=request.describe(config, dtype, shapes, layers, name), with_cubins=True, with_ir=with_ir)
+            model=request.describe(config, dtype, shapes, layers, name, page_size, logits), with_cubins=True,
+            with_ir=with_ir)
         message.target.arch = request.local_arch() if arch is None else arch
         call = self._method("Compile", "CompileRequest", "CompileEvent", stream=True)
         return CompileStream(call(message, timeout=self._seconds(timeout)), self._converted)

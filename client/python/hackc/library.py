@@ -69,6 +69,7 @@ _SIGNATURES: dict[str, list[Any]] = {
                            ctypes.POINTER(Allocator), ctypes.POINTER(_POINTER)],
     "hackc_memory_allocate": [_POINTER, ctypes.c_uint64, ctypes.POINTER(_POINTER)],
     "hackc_memory_release": [_POINTER, _POINTER],
+    "hackc_memory_fill": [_POINTER, _POINTER, ctypes.c_int32, ctypes.c_uint64, _POINTER],
     "hackc_weight_info": [_POINTER, ctypes.c_size_t, ctypes.POINTER(TensorInfo)],
     "hackc_symbol_info": [_POINTER, ctypes.c_size_t, ctypes.POINTER(SymbolRange)],
     "hackc_tensor_info_at": [_POINTER, _NAME, ctypes.POINTER(Symbol), ctypes.c_size_t, ctypes.c_size_t,

@@ -70,7 +70,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def describe(config: Config, dtype: Any = None, shapes: Shapes | None = None, layers: int = 0,
-             name: str = "") -> Any:
+             name: str = "", page_size: int = 0, logits: str = "all") -> Any:
     """The hackc.v1.ModelDescription."""
     from google.protobuf import json_format
 
@@ -93,6 +93,12 @@ def describe(config: Config, dtype: Any = None, shapes: Shapes | None = None, la
             raise refuse(f"shapes.{symbol}", f"expected one of {', '.join(_SYMBOLS)}")
         bounds = getattr(model, symbol)
         bounds.min, bounds.max = _range(symbol, given)
+    if logits not in ("all", "last"):
+        raise refuse("logits", f"expected all or last, got {logits!r}")
+    if logits == "last":
+        model.logits = model_pb2.ModelDescription.LOGITS_LAST
+    if page_size:
+        model.page_size = page_size
     if layers:
         model.layers = layers
     return model

@@ -55,6 +55,7 @@ class Runtime:
         self._name = f"cuda:{index}"
         self._kept: list[Any] = []  # bound GPU tensors, which the program reads where they lie
         self._workspaces: dict[int, Any] = {}  # by stream: two streams may run at once
+        self._defaults: dict[tuple[str, tuple[int, ...], int], Any] = {}  # inputs that callers leave out
         self._symbols: dict[str, tuple[int, int]] = {}
         given = self._memory.allocator
         struct = ctypes.byref(given.struct) if given is not None else None
@@ -89,6 +90,7 @@ class Runtime:
             lib.load().hackc_program_close(handle)
             self._kept.clear()
             self._workspaces.clear()
+            self._defaults.clear()
 
     def __enter__(self) -> Runtime:
         return self
@@ -234,8 +236,14 @@ class Runtime:
             raise _invalid(f"{entry} has no tensor {', '.join(sorted(unknown))}")
         views: dict[str, dlpack.View] = {}
         results: dict[str, Any] = {}
+        defaults = {"past_lengths": symbols.get("past", 0), "last_positions": symbols.get("seq", 1) - 1}
+        lengths = None
         for name, (kind, dtype, shape) in wanted.items():
             tensor = given.get(name)
+            if tensor is None and name in defaults:
+                tensor = self._default(name, shape, stream, own_workspace)
+                self._fill(tensor, defaults[name], stream)
+                lengths = tensor if name == "past_lengths" else lengths
             if tensor is None and kind == lib.KIND_OUTPUT:
                 tensor = self._memory.empty(shape, dtype, stream)
                 if poison:
@@ -258,7 +266,21 @@ class Runtime:
             *[lib.Tensor(n.encode(), v.pointer, lib.bytes_of(v.dtype, v.shape)) for n, v in views.items()])
         arguments = (self.handle(), entry.encode(), *lib.symbols(dict(symbols)), records, len(views),
                      workspace.data_ptr(), workspace.nbytes)
-        return arguments, results, (views, workspace)
+        return arguments, results, (views, workspace, lengths)
+
+    def _default(self, name: str, shape: tuple[int, ...], stream: int, own: bool) -> Any:
+        """int32 for an input that is not given: the same memory in each call on a stream, or its own."""
+        key = name, shape, stream
+        if own:
+            return self._memory.empty(shape, "int32", stream)
+        if key not in self._defaults:
+            self._defaults[key] = self._memory.empty(shape, "int32", stream)
+        return self._defaults[key]
+
+    def _fill(self, tensor: Any, value: int, stream: int) -> None:
+        view = dlpack.view(tensor, stream)
+        count = lib.bytes_of("int32", view.shape) // 4
+        lib.check(lib.load().hackc_memory_fill(self.handle(), view.pointer, value, count, stream))
 
     def _symbols_of(self, inputs: Mapping[str, Any], given: Symbols | None) -> dict[str, int]:
         """Values of the symbols: as given, else read off input_ids [batch, seq], else the only allowed."""
@@ -269,17 +291,21 @@ class Runtime:
                 continue
             if shape is not None and name in ("batch", "seq"):
                 values[name] = shape[0] if name == "batch" else shape[-1]
+            elif name == "pages" and any(n.endswith("_cache") for n in inputs):
+                values[name] = next(t.shape[0] for n, t in inputs.items() if n.endswith("_cache"))
             elif low == high:
                 values[name] = low
             else:
                 raise _invalid(f"symbol {name} needs a value of {low}..{high}")
         return values
 
-    def new_states(self, batch: int = 1, poison: bool = False) -> dict[str, Any]:
-        """{name: tensor} of the key/value cache for `batch` sequences, [batch, capacity, heads, head_dim] for
-        each layer; for the `states` of run and capture. It needs no initial values; `poison` fills it with NaN."""
+    def new_states(self, batch: int = 1, poison: bool = False, pages: int | None = None) -> dict[str, Any]:
+        """{name: tensor} of the key/value cache for `batch` sequences, [batch, capacity, heads, head_dim], or of
+        `pages` pages, [pages, page_size, heads, head_dim], for each layer; for the `states` of run and capture. It
+        needs no initial values; `poison` fills it with NaN."""
         states: dict[str, Any] = {}
-        for name, (kind, dtype, shape) in self.tensors("prefill", self.lowest() | {"batch": batch}).items():
+        symbols = self.lowest() | {"batch": batch} | ({} if pages is None else {"pages": pages})
+        for name, (kind, dtype, shape) in self.tensors("prefill", symbols).items():
             if kind == lib.KIND_STATE:
                 states[name] = self._memory.empty(shape, dtype, self._memory.stream())
                 if poison:
@@ -302,8 +328,10 @@ class Runtime:
 
         dtype_of() and tensors() say what a program wants exactly. Tensors are torch's or have DLPack, lie dense on
         the program's GPU, and are used in place. Outputs that are not given are allocated: torch tensors, without
-        PyTorch hackc.Array. `states` is the key/value cache from new_states, of which symbols={"past": n} says how
-        many tokens are filled. `stream` is a torch or CuPy stream or a handle, else the current one. `poison` fills
+        PyTorch hackc.Array. `states` is the key/value cache from new_states, of which past_lengths, int32 [batch], says
+        how many tokens of each sequence are filled, and symbols={"past": n} how many of the longest. All are so long if
+        past_lengths is not given; last_positions are then the last of the call. `stream` is a torch or CuPy stream or a
+        handle, else the current one. `poison` fills
         outputs and workspace with NaN first.
         """
         inputs = inputs | dict(states or {})
@@ -333,7 +361,7 @@ class Runtime:
         handle = ctypes.c_void_p()
         names = (ctypes.c_char_p * len(kernels))(*[name.encode() for name in kernels])
         lib.check(lib.load().hackc_graph_capture_kernels(*arguments, names, len(kernels), ctypes.byref(handle)))
-        return Graph(self, handle, results, values, kept)
+        return Graph(self, handle, results, values, kept, kept[2])
 
     def generate(self, ids: Any, max_new_tokens: int = 64, *, temperature: float = 0.0, top_k: int = 0,
                  seed: int | None = None, eos_token_id: int | None = None, graph: bool = True,
@@ -358,17 +386,21 @@ class Graph:
     """A captured run; `outputs` are filled by each launch."""
 
     def __init__(self, runtime: Runtime, handle: ctypes.c_void_p, outputs: dict[str, Any], symbols: dict[str, int],
-                 kept: Any) -> None:
+                 kept: Any, lengths: Any = None) -> None:
         self.runtime, self.outputs = runtime, outputs
-        self._handle, self._symbols, self._kept = handle, symbols, kept
+        self._handle, self._symbols, self._kept, self._lengths = handle, symbols, kept, lengths
 
     def launch(self, symbols: Symbols | None = None, stream: Any = None) -> dict[str, Any]:
-        """Runs it on the current stream. `symbols` are new values, such as {"past": 12}; shapes must stay."""
+        """Runs it on the current stream. `symbols` are new values, such as {"past": 12}; shapes must stay. A
+        past_lengths that capture was given is the caller's to change, in place."""
         self.runtime.handle()
+        on = self.runtime._stream(stream)
         if symbols:
             self._symbols = self._symbols | dict(symbols)
             lib.check(lib.load().hackc_graph_set_symbols(self._handle, *lib.symbols(self._symbols)))
-        lib.check(lib.load().hackc_graph_launch(self._handle, self.runtime._stream(stream)))
+            if self._lengths is not None:
+                self.runtime._fill(self._lengths, self._symbols["past"], on)
+        lib.check(lib.load().hackc_graph_launch(self._handle, on))
         return self.outputs
 
     def launches(self) -> list[tuple[str, list[Argument]]]:

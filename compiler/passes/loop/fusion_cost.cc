@@ -2,6 +2,7 @@
 #include "compiler/passes/loop/fusion_cost.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <unordered_set>
 
@@ -48,6 +49,7 @@ class Counter {
       auto it = middle_.find(var->name);
       return it == middle_.end() ? 0 : it->second;
     }
+    if (As<Load>(e)) return std::numeric_limits<double>::infinity();  // as its clamp lets it be
     const Binary* n = As<Binary>(e);
     if (!n) return 1;
     double a = Evaluate(n->a), b = Evaluate(n->b);
@@ -88,6 +90,7 @@ class Counter {
       } else if (const Store* store = As<Store>(s)) {
         CountExpr(store->value, times, seen);
         for (const Expr& index : store->indices) CountExpr(index, times, seen);
+        if (store->guard) CountExpr(store->guard, times, seen);
         cost_.bytes += times * sizes_.at(store->buffer);
       }
     }

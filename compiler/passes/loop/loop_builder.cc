@@ -45,7 +45,8 @@ class Builder {
     if (const auto* scatter = std::get_if<TensorScatter>(&sink.op)) {
       std::vector<Expr> target;
       for (const Expr& index : scatter->indices) target.push_back(Index(Apply(index, bound)));
-      Append(Store{OutsideName(sink.out), target, Value(Apply(scatter->value, bound))});
+      Expr guard = scatter->guard ? Index(Apply(scatter->guard, bound)) : nullptr;
+      Append(Store{OutsideName(sink.out), target, Value(Apply(scatter->value, bound)), guard});
     } else {
       Expr value = IsReduction(sink) ? Reduction(sink, at) : Value(Apply(Source(sink), bound));
       Append(Store{OutsideName(sink.out), at, value});
@@ -159,7 +160,8 @@ class Builder {
     std::vector<Expr> indices;
     for (const Expr& index : n.indices) indices.push_back(Index(index));
     if (fused_.contains(n.buffer)) return Fused(*values_.ops.at(n.buffer), indices);
-    return MakeLoad(OutsideName(n.buffer), n.dtype, std::move(indices), n.guard);
+    Expr guard = n.guard ? Index(n.guard) : nullptr;
+    return MakeLoad(OutsideName(n.buffer), n.dtype, std::move(indices), std::move(guard));
   }
 
   // A fused value's element at `at`.

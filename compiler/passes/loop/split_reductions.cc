@@ -31,15 +31,6 @@ Block InLoops(const std::vector<For>& loops, Block body) {
   return body;
 }
 
-// min(read from memory, limit) is at most the limit.
-Expr WithoutLoads(const Expr& e) {
-  const auto* binary = As<Binary>(e);
-  if (!binary || Loads(e).empty()) return e;
-  if (binary->op == BinaryOp::kAdd) return WithoutLoads(binary->a) + WithoutLoads(binary->b);
-  if (binary->op != BinaryOp::kMin) return e;
-  return Loads(binary->a).empty() ? binary->a : WithoutLoads(binary->b);
-}
-
 class Splitter {
  public:
   Splitter(const LoopLaunch& launch, const SplitOptions& options)

@@ -2,6 +2,8 @@
 #include "compiler/passes/tensor/inline_views.h"
 
 #include <map>
+#include <set>
+#include <utility>
 
 #include "compiler/ir/simplify.h"
 #include "compiler/ir/tensor_walk.h"
@@ -11,9 +13,18 @@ namespace {
 
 using namespace ir;  // NOLINT
 
+// What a view renames, absent for other operations. The pages of a state are read where they lie, too: a
+// gather of one would copy a whole cache.
+Expr Renamed(const TensorOp& op, const std::set<std::string>& states) {
+  if (const auto* view = std::get_if<TensorView>(&op.op)) return view->source;
+  const auto* gather = std::get_if<TensorGather>(&op.op);
+  const Load* load = gather ? As<Load>(gather->source) : nullptr;
+  return load && states.contains(load->buffer) ? gather->source : nullptr;
+}
+
 // The element of a view that `load` reads, as a load of the view's source.
-Expr Through(const TensorOp& view, const Load& load) {
-  return Substitute(std::get<TensorView>(view.op).source, [&](const std::string& name) -> Expr {
+Expr Through(const TensorOp& view, const Expr& source, const Load& load) {
+  return Substitute(source, [&](const std::string& name) -> Expr {
     for (size_t i = 0; i < view.axes.size(); ++i) {
       if (view.axes[i].name == name) return load.indices[i];
     }
@@ -26,18 +37,21 @@ Expr Through(const TensorOp& view, const Load& load) {
 TensorModule InlineViews(const TensorModule& module) {
   TensorModule result = module;
   for (TensorSegment& segment : result.segments) {
-    std::map<std::string, TensorOp> views;  // already free of other views
+    std::map<std::string, std::pair<TensorOp, Expr>> views;  // already free of other views
+    std::set<std::string> states;                            // updated ones
     for (TensorOp& op : segment.ops) {
       RangeMap ranges = RangesOf(op, module.symbols);
       op = MapExprs(op, [&](const Expr& e) {
         Expr inlined = Rewrite(e, [&](const Expr& node) -> Expr {
           const Load* load = As<Load>(node);
           auto view = load ? views.find(load->buffer) : views.end();
-          return view == views.end() ? nullptr : Through(view->second, *load);
+          if (view == views.end()) return nullptr;
+          return Through(view->second.first, view->second.second, *load);
         });
         return inlined == e ? e : Simplify(inlined, ranges);
       });
-      if (std::holds_alternative<TensorView>(op.op)) views[op.out] = op;
+      if (std::holds_alternative<TensorScatter>(op.op)) states.insert(op.out);
+      if (Expr source = Renamed(op, states)) views[op.out] = {op, source};
     }
   }
   return result;

@@ -55,9 +55,7 @@ bool RemoveSuffix(std::string& text, std::string_view suffix) {
 
 class Lowering {
  public:
-  explicit Lowering(const GraphModule& graph) : graph_(graph) {
-    for (const SymbolDecl& symbol : graph.symbols) has_past_ |= symbol.name == "past";
-  }
+  explicit Lowering(const GraphModule& graph) : graph_(graph) {}
 
   TensorModule Run() {
     TensorModule module{graph_.name, graph_.symbols, graph_.sources, {}, graph_.outputs};
@@ -138,7 +136,11 @@ class Lowering {
     Emit(op_->out, op_->type, axes_, TensorView{std::move(source)}, op_->out);
   }
 
-  Expr Past() const { return has_past_ ? MakeSymbol("past") : IntLit(0); }
+  // Tokens of sequence `b` that the cache holds already.
+  Expr Start(const std::string& past_lengths, const Expr& b) const {
+    if (past_lengths.empty()) return IntLit(0);
+    return Min(Max(Value(past_lengths, {b}), IntLit(0)), MakeSymbol("past"));
+  }
 
   // What a linear or norm is for, from the checkpoint's name of its weight.
   std::string LabelOfWeight(const std::string& weight, const std::string& out) const {
@@ -218,10 +220,11 @@ class Lowering {
   }
 
   void Lower(const GraphRotaryTable& n) {
-    Expr angle = F32(Past() + at_[1]) * Wide(n.inverse_frequencies, {at_[2]});
+    Expr start = Start(n.past_lengths, at_[0]);
+    Expr angle = F32(start + at_[1]) * Wide(n.inverse_frequencies, {at_[2]});
     if (n.dynamic_factor > 0) {  // stretch^(-j / (half - 1)); see graph.h
       int64_t half = StaticExtent(op_->type.shape[2]);
-      Expr excess = F32(Past() + op_->type.shape[1]) * Number(1.0 / n.dynamic_length) - Number(1);
+      Expr excess = F32(start + op_->type.shape[1]) * Number(1.0 / n.dynamic_length) - Number(1);
       Expr stretch = Max(excess, Number(0)) * Number(n.dynamic_factor) + Number(1);
       Expr power = F32(at_[2]) * Number(-1.0 / (half - 1));
       angle = angle * MakeBinary(BinaryOp::kPow, stretch, power);
@@ -266,13 +269,13 @@ class Lowering {
     return Unary(UnaryOp::kTanh, Divide(x, Number(cap))) * Number(cap);
   }
 
-  // Keys end at past + s: causality is the extent of the sum, and no score beyond it is ever read.
+  // Keys end at start(b) + s: causality is the extent of the sum, and no score beyond it is ever read.
   void Lower(const GraphAttention& n) {
     const std::string label = "attention";
     const ValueType &q = TypeOf(n.q), &k = TypeOf(n.k);
     Expr b = Axis("b"), s = Axis("s"), h = Axis("h"), t = Axis("t"), d = Axis("d"), e = Axis("e");
     int64_t group = StaticExtent(q.shape[2]) / StaticExtent(k.shape[2]);
-    Expr past = Simplify(k.shape[1] - q.shape[1], RangeMap(graph_.symbols));
+    Expr start = Start(n.past_lengths, b);
 
     std::vector<TensorAxis> score_axes = {axes_[0], axes_[1], axes_[2], {"t", k.shape[1]}};
     TensorContract products{
@@ -281,13 +284,13 @@ class Lowering {
     score = score * Number(n.scale);
     if (n.softcap > 0) score = Softcap(score, n.softcap);
     if (n.window > 0) {
-      score = MakeSelect(Lt(past + s - t, IntLit(n.window)), score, Number(-kInfinity));
+      score = MakeSelect(Lt(start + s - t, IntLit(n.window)), score, Number(-kInfinity));
     }
     score = Value(EmitPart("scores", score_axes, TensorMap{score}, label), {b, s, h, t});
 
     std::vector<TensorAxis> sum_axes = {axes_[0], axes_[1], axes_[2], {"e", op_->type.shape[3]}};
     TensorReduce softmax{Monoid::kSoftmaxSum,
-                         {{"t", past + s + 1}},
+                         {{"t", start + s + 1}},
                          {score, Wide(n.v, {b, t, FloorDiv(h, group), e})}};
     if (op_->type.dtype == DType::kF32) {
       Emit(op_->out, op_->type, sum_axes, std::move(softmax), label);
@@ -297,16 +300,40 @@ class Lowering {
     Emit(op_->out, op_->type, sum_axes, TensorMap{MakeCast(op_->type.dtype, sum)}, label);
   }
 
+  // Where the cache holds [b, position, h, d], and the condition that it does (absent: always).
+  std::pair<std::vector<Expr>, Expr> CachePlace(const GraphCacheAppend& n,
+                                                std::vector<Expr> at) const {
+    if (n.page_table.empty()) return {std::move(at), nullptr};
+    const std::vector<Expr>& cache = TypeOf(n.cache).shape;
+    Expr page = Value(n.page_table, {at[0], FloorDiv(at[1], cache[1])});
+    Expr clamped = Min(Max(page, IntLit(0)), cache[0] - 1);
+    return {{clamped, Mod(at[1], cache[1]), at[2], at[3]},
+            And(Le(IntLit(0), page), Lt(page, cache[0]))};
+  }
+
   void Lower(const GraphCacheAppend& n) {
     const ValueType &cache = TypeOf(n.cache), &x = TypeOf(n.x);
     std::vector<TensorAxis> axes = AxesOf(cache.shape), update_axes = AxesOf(x.shape);
-    std::vector<Expr> at = IndicesOf(update_axes), target = at;
-    target[1] = Past() + at[1];
+    std::vector<Expr> from = IndicesOf(update_axes), to = from;
+    to[1] = Start(n.past_lengths, to[0]) + to[1];
+    auto [target, guard] = CachePlace(n, to);
     std::string state = op_->out + ".state";
-    Emit(state, cache, axes,
-         TensorScatter{n.cache, update_axes, target, MakeCast(cache.dtype, Value(n.x, at))},
-         n.cache + "_append");
-    EmitView(Value(state, at_));
+    Emit(
+        state, cache, axes,
+        TensorScatter{n.cache, update_axes, target, MakeCast(cache.dtype, Value(n.x, from)), guard},
+        n.cache + "_append");
+    auto [source, held] = CachePlace(n, at_);
+    Expr element = MakeLoad(state, cache.dtype, source, held);
+    if (n.page_table.empty()) return EmitView(element);
+    Emit(op_->out, op_->type, axes_, TensorGather{element}, op_->out);
+  }
+
+  void Lower(const GraphTakePositions& n) {
+    const Expr last = TypeOf(n.x).shape[1] - 1;
+    if (n.positions.empty()) return EmitView(Value(n.x, {at_[0], last, at_[2]}));
+    const Expr position = Min(Max(Value(n.positions, {at_[0]}), IntLit(0)), last);
+    Emit(op_->out, op_->type, axes_, TensorGather{Value(n.x, {at_[0], position, at_[2]})},
+         op_->out);
   }
 
   Expr Activate(ActivationKind kind, const Expr& x) const {
@@ -353,7 +380,6 @@ class Lowering {
   }
 
   const GraphModule& graph_;
-  bool has_past_ = false;
   std::map<std::string, ValueType> types_;
   std::map<std::string, std::string> weight_names_;
   std::vector<TensorOp>* ops_ = nullptr;

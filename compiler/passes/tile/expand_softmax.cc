@@ -3,6 +3,7 @@
 
 #include <limits>
 #include <map>
+#include <set>
 
 #include "compiler/ir/digits.h"
 #include "compiler/ir/ranges.h"
@@ -114,18 +115,27 @@ class Expander {
     });
   }
 
-  // The largest value of `end` over the axes round it, or null where that is not known: past + s + 1 with s
-  // in seq becomes past + seq.
+  // The largest value of `end` over the axes round it, or null where that is not known: start + s + 1 with s
+  // in seq becomes start + seq. What a load says of its own axes stays: @past_lengths[%b] is as it is.
   Expr LargestEnd(const Expr& end) const {
     Expr largest = end;
+    std::set<std::string> kept;
+    for (const Load* load : OuterLoads(end)) {
+      for (const Expr& index : load->indices) kept.merge(Names(index));
+    }
     for (const std::string& name : FreeVars(end)) {
+      if (kept.count(name)) continue;
       Expr extent = ranges_.FindExtent(name);
       if (extent == nullptr) return nullptr;
       largest = Substitute(
           largest, [&](const std::string& var) { return var == name ? extent - 1 : nullptr; });
     }
     largest = Simplify(largest, ranges_);
-    return FreeVars(largest).empty() && ProveLessEqual(end, largest, ranges_) ? largest : nullptr;
+    return Names(largest) == kept && ProveLessEqual(end, largest, ranges_) ? largest : nullptr;
+  }
+  static std::set<std::string> Names(const Expr& e) {
+    const std::vector<std::string> names = FreeVars(e);
+    return {names.begin(), names.end()};
   }
 
   // Guards loads along `axis` of buffers that go on beyond `end`: a cache holds anything there, and a weight
@@ -143,7 +153,7 @@ class Expander {
     }
     return Rewrite(value, [&](const Expr& node) -> Expr {
       const auto* load = As<Load>(node);
-      if (load == nullptr) return nullptr;
+      if (load == nullptr || !IsFloat(load->dtype)) return nullptr;
       for (const BufferDecl& buffer : tile_.fn.buffers) {
         if (buffer.name != load->buffer) continue;
         for (size_t i = 0; i < load->indices.size(); ++i) {
@@ -257,7 +267,7 @@ class Expander {
     DType weight_dtype = DType::kF32;
     if (tile_.schedule.instruction == MatrixInstruction::kMma) {
       Expr inlined = inline_lets(update->operands[1]);
-      for (const Load* load : Loads(inlined)) weight_dtype = load->dtype;
+      for (const Load* load : OuterLoads(inlined)) weight_dtype = load->dtype;
     }
     body.push_back(MakeStmt(Alloc{weights, weight_dtype, MemorySpace::kLocal, {chunk}}));
     body.push_back(MakeStmt(Accumulator{chunk_sum, Monoid::kSum, {}, {}}));

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/digits.h"
+#include "compiler/ir/expr_query.h"
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
@@ -76,6 +77,7 @@ class Splitter {
     std::swap(out, out_);
     std::vector<std::pair<Expr, Expr>> loaded;  // loads are shared within one block only
     std::swap(loaded, loaded_);
+    const size_t uniform_before = uniform_.size();
     for (const Stmt& stmt : block) {
       if (const auto* loop = As<For>(stmt)) {
         ProcessFor(*loop);
@@ -95,6 +97,7 @@ class Splitter {
     }
     std::swap(loaded, loaded_);
     std::swap(out, out_);
+    uniform_.resize(uniform_before);
     return out;
   }
 
@@ -110,6 +113,9 @@ class Splitter {
     info.tile = info.local * schedule.steps;
 
     Expr extent = Hoist(Resolve(loop.extent));
+    HACKC_CHECK(Loads(extent).empty())
+        << "the end of " << loop.axis << ", " << Print(extent) << ", differs between threads";
+    const size_t uniform_before = uniform_.size();
     // All threads make the same number of trips: the largest that any local coordinate asks for.
     Expr trips_of = Substitute(extent, [&](const std::string& name) -> Expr {
       const AxisInfo* local = FindLocal(name);
@@ -154,6 +160,7 @@ class Splitter {
     }
     out_.insert(out_.end(), inner.begin(), inner.end());
     staged_.resize(staged_before);
+    uniform_.resize(uniform_before);
     std::swap(loaded, loaded_);
     std::swap(body, out_);
     context_.pop_back();
@@ -345,6 +352,11 @@ class Splitter {
     return guard;
   }
 
+  Expr Guarded(Load load) const {
+    for (Expr& index : load.indices) index = Simplify(index, ranges_);
+    return MakeLoad(load.buffer, load.dtype, load.indices, BoundsGuard(load));
+  }
+
   // Loads from memory get nests of their own; what is left reads registers only.
   Expr Hoist(const Expr& e) {
     return Rewrite(e, [&](const Expr& node) -> Expr {
@@ -353,12 +365,9 @@ class Splitter {
       bool memory = buffers_.count(load->buffer) || shared_.count(load->buffer) ||
                     (values_.count(load->buffer) && values_.at(load->buffer).shared);
       if (!memory) return nullptr;
-      Load copy = *load;
-      for (Expr& index : copy.indices) index = Simplify(index, ranges_);
-      copy.guard = BoundsGuard(copy);
-      Expr guarded = MakeLoad(copy.buffer, copy.dtype, copy.indices, copy.guard);
+      Expr guarded = Guarded(*load);
       std::vector<std::string> axes = LocalAxes({guarded});
-      if (axes.empty()) return guarded;
+      if (axes.empty()) return Uniform(guarded);
       // Operands of a matrix instruction are read from where they lie.
       for (const std::string& axis : axes) {
         if (IsMatrix(axes_.at(axis).digits)) return guarded;
@@ -366,10 +375,27 @@ class Splitter {
       for (const auto& [from, to] : loaded_) {
         if (Equal(from, guarded)) return to;
       }
-      Expr local = ToLocal(Fresh(copy.buffer + "_in"), guarded, axes);
+      Expr local = ToLocal(Fresh(load->buffer + "_in"), guarded, axes);
       loaded_.emplace_back(guarded, local);
       return local;
     });
+  }
+
+  // An integer that all threads load alike, such as a sequence's length, is a let. `known`: only one that is.
+  Expr Uniform(const Expr& load, bool known = false) {
+    const Load& node = *As<Load>(load);
+    auto buffer = buffers_.find(node.buffer);
+    if (!IsInteger(load->dtype) || buffer == buffers_.end() ||
+        buffer->second->access != Access::kRead)
+      return load;
+    for (const auto& [from, to] : uniform_) {
+      if (Equal(from, load)) return to;
+    }
+    if (known) return load;
+    Expr let = MakeVar(Fresh(node.buffer + "_in"), load->dtype);
+    out_.push_back(MakeStmt(Let{As<Var>(let)->name, load}));
+    uniform_.emplace_back(load, let);
+    return let;
   }
 
   // alloc name[axes] = value, in its own nest; returns the read of it.
@@ -582,9 +608,10 @@ class Splitter {
     if (engine == CopyEngine::kRegisters) {
       source = Hoist(source);
     } else {
-      Load copy = *As<Load>(source);
-      for (Expr& index : copy.indices) index = Simplify(index, ranges_);
-      source = MakeLoad(copy.buffer, copy.dtype, copy.indices, BoundsGuard(copy));
+      source = Rewrite(source, [&](const Expr& e) -> Expr {
+        const auto* inside = As<Load>(e);
+        return inside ? Uniform(Guarded(*inside), /*known=*/true) : nullptr;
+      });
     }
     Nest(fill_axes, {MakeStmt(Store{name, tile_indices, source, nullptr, engine})});
     context_.resize(depth);
@@ -633,7 +660,7 @@ class Splitter {
   std::set<std::string> shared_, full_axes_;
   std::vector<Staged> staged_;
   std::vector<const StageSchedule*> pending_stages_;
-  std::vector<std::pair<Expr, Expr>> loaded_;
+  std::vector<std::pair<Expr, Expr>> loaded_, uniform_;
   Block out_;
   std::map<std::string, int> loop_uses_;
   int counter_ = 0;

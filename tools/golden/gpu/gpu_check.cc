@@ -57,9 +57,10 @@ class GpuRun {
         generator_.reset();
         HACKC_ASSIGN_OR_RETURN(generator_, client::Generator::Create(runtime_));
       }
-      HACKC_ASSIGN_OR_RETURN(const std::vector<float> row,
-                             generator_->Feed({ids.begin(), ids.begin() + length}));
-      logits.values.insert(logits.values.end(), row.begin(), row.end());
+      HACKC_ASSIGN_OR_RETURN(
+          const client::Generator::Logits rows,
+          generator_->Feed({std::vector<int64_t>(ids.begin(), ids.begin() + length)}));
+      logits.values.insert(logits.values.end(), rows[0].begin(), rows[0].end());
     }
     return logits;
   }
