@@ -26,11 +26,11 @@ constexpr int64_t kBatch = 3, kSeq = 5, kSteps = 3, kMaxPast = 11, kPages = 30, 
 const Rows kPrompts = {{5, 80, 3, 44, 17}, {9}, {61, 2, 90, 7}};
 const Rows kNext = {{1, 2, 3}, {50, 60, 70}, {33, 22, 11}};
 
-using RunEntry = std::function<absl::StatusOr<Tensors>(const std::string& entry, Symbols, Tensors)>;
+using Runner = std::function<absl::StatusOr<Tensors>(const std::string& entry, Symbols, Tensors)>;
 
 // On a Graph or Tensor module, whose states hold NaN at first.
 template <typename Module, typename RunModule>
-RunEntry RunOf(const Model& model, const Module& module, RunModule run_module) {
+Runner RunOf(const Model& model, const Module& module, RunModule run_module) {
   return [&model, &module, run_module, states = std::make_shared<Tensors>()](
              const std::string&, Symbols symbols, Tensors inputs) -> absl::StatusOr<Tensors> {
     for (const auto& segment : module.segments) {
@@ -77,7 +77,7 @@ class UnequalLengths : public testing::TestWithParam<std::tuple<std::string, int
     HACKC_ASSIGN_OR_RETURN(const ir::GraphModule graph, ir::ParseGraph(plan.graph_text));
     Rows rows;
     for (size_t b = 0; b < kBatch; ++b) {
-      const RunEntry run = RunOf(model, graph, interp::RunGraph);
+      const Runner run = RunOf(model, graph, interp::RunGraph);
       std::vector<double>& row = rows.emplace_back();
       auto length = static_cast<int64_t>(kPrompts[b].size());
       int64_t past = 0;
@@ -98,7 +98,7 @@ class UnequalLengths : public testing::TestWithParam<std::tuple<std::string, int
     return rows;
   }
 
-  absl::StatusOr<Rows> Together(const RunEntry& run, int64_t page_size) {
+  absl::StatusOr<Rows> Together(const Runner& run, int64_t page_size) {
     Tensors inputs;
     if (page_size > 0) {  // pages for all that is fed, scattered; none or no possible ones behind
       const int64_t width = (kSeq + kMaxPast + page_size - 1) / page_size;
@@ -162,7 +162,7 @@ TEST_P(UnequalLengths, EachIsAsAlone) {
   ASSERT_OK(graph);
   auto tensor = ir::ParseTensor(plan->tensor_text);
   ASSERT_OK(tensor);
-  std::vector<std::pair<std::string, RunEntry>> levels = {
+  std::vector<std::pair<std::string, Runner>> levels = {
       {"graph", RunOf(*model, *graph, interp::RunGraph)},
       {"tensor", RunOf(*model, *tensor, interp::RunTensor)}};
   for (opt::Level level : {opt::Level::kLoop, opt::Level::kTile, opt::Level::kKernel}) {
