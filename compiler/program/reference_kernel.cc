@@ -208,22 +208,25 @@ std::vector<BufferUse> UsesOf(const ir::LoopFn& loop) {
     use.read = buffer.access != ir::Access::kWrite;
     use.written = buffer.access != ir::Access::kRead;
   }
-  // Integers that are read are clamped, as in min(max(@x[i], 0), n): they are up to n.
-  ir::WalkExprs(loop.fn.body, [&](const Expr& e) {
-    ir::Walk(e, [&](const Expr& node) {
-      const auto* clamp = As<ir::Binary>(node);
-      if (!clamp || clamp->op != ir::BinaryOp::kMin || ir::IsFloat(node->dtype)) return;
-      for (const auto& [read, limit] : {std::pair(clamp->a, clamp->b), {clamp->b, clamp->a}}) {
-        if (!ir::Loads(limit).empty() || !ir::FreeVars(limit).empty()) continue;
-        for (const ir::Load* load : ir::OuterLoads(read)) {
-          const auto source = places.find(load->buffer);
-          if (source == places.end()) continue;
-          DimExpr& below = uses[source->second].below;
-          const DimExpr end = FromExpr(limit + 1);
-          below = below == DimExpr() ? end : Min(below, end);
-        }
+  // Integers that an index is made of are below the extent that is indexed.
+  auto note = [&](const std::string& buffer, const std::vector<Expr>& indices) {
+    const auto target = places.find(buffer);
+    if (target == places.end()) return;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      for (const ir::Load* load : ir::Loads(indices[d])) {
+        const auto source = places.find(load->buffer);
+        if (source == places.end() || ir::IsFloat(load->dtype)) continue;
+        DimExpr& below = uses[source->second].below;
+        const DimExpr& extent = uses[target->second].shape[d];
+        below = below == DimExpr() ? extent : Min(below, extent);
       }
-    });
+    }
+  };
+  ir::WalkExprs(loop.fn.body, [&](const Expr& e) {
+    for (const ir::Load* load : ir::Loads(e)) note(load->buffer, load->indices);
+  });
+  ir::WalkStmts(loop.fn.body, [&](const Stmt& stmt) {
+    if (const auto* store = As<ir::Store>(stmt)) note(store->buffer, store->indices);
   });
   return uses;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "server/bench/made_up_data.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "client/runtime/float_convert.h"
@@ -8,6 +9,8 @@
 
 namespace hackc::server {
 namespace {
+
+constexpr uint64_t kStep = 1'000'003;  // a prime: it visits every residue
 
 template <typename T>
 void Put(T value, int64_t i, std::string& bytes) {
@@ -25,7 +28,7 @@ std::string MadeUpData(v1::DType dtype, int64_t elements, int64_t below, uint64_
     state ^= state >> 27;
     const uint64_t random = state * 0x2545f4914f6cdd1du;
     const float real = static_cast<float>(random >> 40) * 0x1p-23f - 1;
-    const int64_t whole = below > 0 ? below - 1 - i % below : 0;
+    const auto whole = static_cast<int64_t>((seed + i * kStep) % std::max<int64_t>(below, 1));
     switch (dtype) {
       case v1::DTYPE_FLOAT32: Put(real, i, bytes); break;
       case v1::DTYPE_FLOAT64: Put(double{real}, i, bytes); break;

@@ -84,6 +84,43 @@ fn k0 "all kinds" {
 }
 )";
 
+constexpr char kUnits[] = R"(hackc kernel 1
+fn k1 "roles and asynchronous units" {
+  read @x: bf16[64, 64]
+  write @y: bf16[64, 64]
+  readwrite @z: f32[4]
+  launch {grid = [1, 1, 1], threads = 256, cluster = 1, min_blocks_per_sm = 1}
+  tensor_map {name = @x_map, buffer = @x, dims = [64, 64], strides = [64], box = [64, 64], swizzle = 128}
+  tensor_map {name = @y_map, buffer = @y, dims = [64, 64], strides = [64], box = [64, 64], swizzle = 128}
+  alloc @tile: bf16 shared[64, 64] align 1024
+  alloc @full: i64 mbarrier[1]
+  mbarrier_init {barrier = @full, count = 1}
+  barrier
+  role first 4 warps 4 {
+    if (thread.x == 128) {
+      mbarrier_arrive {barrier = @full, index = 0, bytes = 8192}
+      bulk_load {target = @tile, target_indices = [0, 0], map = @x_map, coordinates = [0, 0], barrier = @full, barrier_index = 0}
+    }
+  }
+  role first 0 warps 4 {
+    alloc @sum: f32 local[32]
+    mbarrier_wait {barrier = @full, index = 0, parity = 0}
+    wgmma_fence
+    wgmma {n = 64, dtype = bf16, accumulator = @sum, accumulator_index = 0, reset = true, a = @tile, a_indices = [0, 0], a_major = k, a_leading = 0, a_stride = 1024, a_swizzle = 128, b = @tile, b_indices = [0, 0], b_major = k, b_leading = 0, b_stride = 1024, b_swizzle = 128}
+    wgmma_commit
+    wgmma_wait {pending = 0}
+    named_barrier {id = 1, threads = 128}
+    proxy_fence
+    if (thread.x == 0) {
+      bulk_store {map = @y_map, coordinates = [0, 0], source = @tile, source_indices = [0, 0]}
+      bulk_commit
+      bulk_wait {pending = 0, read = false}
+    }
+    atomic_add {buffer = @z, indices = [(thread.x % 4)], value = @sum[0], guard = (thread.x < 4)}
+  }
+}
+)";
+
 template <typename Fn, typename Parse>
 void ExpectRoundTrip(std::string_view text, Parse parse) {
   absl::StatusOr<Fn> fn = parse(text);
@@ -97,6 +134,7 @@ void ExpectRoundTrip(std::string_view text, Parse parse) {
 TEST(StmtText, LoopRoundTrips) { ExpectRoundTrip<LoopFn>(kLoop, ParseLoop); }
 TEST(StmtText, TileRoundTrips) { ExpectRoundTrip<TileFn>(kTile, ParseTile); }
 TEST(StmtText, KernelRoundTrips) { ExpectRoundTrip<KernelFn>(kKernel, ParseKernel); }
+TEST(StmtText, UnitsRoundTrip) { ExpectRoundTrip<KernelFn>(kUnits, ParseKernel); }
 
 TEST(StmtText, IfAfterAStoreIsNotItsGuard) {
   ExpectRoundTrip<LoopFn>(R"(hackc loop 1
@@ -113,8 +151,8 @@ fn f "" {
 
 TEST(StmtText, EveryKindIsInTheseExamples) {
   std::set<size_t> kinds;
-  for (const Function& fn :
-       {ParseLoop(kLoop)->fn, ParseTile(kTile)->fn, ParseKernel(kKernel)->fn}) {
+  for (const Function& fn : {ParseLoop(kLoop)->fn, ParseTile(kTile)->fn, ParseKernel(kKernel)->fn,
+                             ParseKernel(kUnits)->fn}) {
     WalkStmts(fn.body, [&](const Stmt& s) { kinds.insert(s->node.index()); });
   }
   EXPECT_EQ(kinds.size(), std::variant_size_v<StmtVariant>);

@@ -47,11 +47,11 @@ absl::StatusOr<interp::TensorData> TwoCalls(const Model& model, const Plan& plan
       plan, opt::Level::kKernel, interp::Arithmetic::kExact, model.WeightsByName());
   if (!run.ok()) return run.status();
   std::vector<Call> calls = TrueCalls(model);
-  absl::StatusOr<Tensors> prompt = (*run)->Run("prefill", {{"batch", 1}, {"seq", 13}, {"past", 0}},
-                                               {{"input_ids", calls[0].ids}});
+  absl::StatusOr<Tensors> prompt =
+      (*run)->Run("prefill", {{"batch", 1}, {"seq", 13}, {"past", 0}}, InputsOf(calls[0]));
   if (!prompt.ok()) return prompt.status();
-  absl::StatusOr<Tensors> token = (*run)->Run("decode", {{"batch", 1}, {"seq", 1}, {"past", 13}},
-                                              {{"input_ids", calls[1].ids}});
+  absl::StatusOr<Tensors> token =
+      (*run)->Run("decode", {{"batch", 1}, {"seq", 1}, {"past", 13}}, InputsOf(calls[1]));
   if (!token.ok()) return token.status();
   return token->at("logits");
 }
@@ -107,7 +107,7 @@ TEST(ProgramRun, TheSameCallTwiceGivesTheSame) {
     ids.shape[1] = seq;
     ids.values.resize(seq);
     auto outputs =
-        (*run)->Run("prefill", {{"batch", 1}, {"seq", seq}, {"past", 0}}, {{"input_ids", ids}});
+        (*run)->Run("prefill", {{"batch", 1}, {"seq", seq}, {"past", 0}}, InputsOf({ids}));
     ASSERT_OK(outputs);
     logits.push_back(outputs->at("logits").values);
   }

@@ -87,15 +87,6 @@ Symbols SymbolsOf(const Call& call) {
   return {{"batch", call.ids.shape[0]}, {"seq", call.ids.shape[1]}, {"past", call.past}};
 }
 
-Tensors InputsOf(const Call& call) {
-  TensorData lengths =
-      TensorData::Filled(ir::DType::kI32, {call.ids.shape[0]}, static_cast<double>(call.past));
-  for (size_t b = 0; b < call.lengths.size(); ++b) {
-    lengths.values[b] = static_cast<double>(call.lengths[b]);
-  }
-  return {{"input_ids", call.ids}, {"past_lengths", std::move(lengths)}};
-}
-
 // Runs calls on a Graph or Tensor module. The module must outlive it.
 template <typename Module, typename RunModule>
 RunCall RunOf(const Model& model, const Module& module, RunModule run_module, bool round,
@@ -209,6 +200,15 @@ absl::StatusOr<Outcome> Check(const Model& model, CheckedLevel level, CheckedDTy
 }
 
 }  // namespace
+
+Tensors InputsOf(const Call& call) {
+  TensorData lengths =
+      TensorData::Filled(ir::DType::kI32, {call.ids.shape[0]}, static_cast<double>(call.past));
+  for (size_t b = 0; b < call.lengths.size(); ++b) {
+    lengths.values[b] = static_cast<double>(call.lengths[b]);
+  }
+  return {{"input_ids", call.ids}, {"past_lengths", std::move(lengths)}};
+}
 
 std::vector<Call> TrueCalls(const Model& model) {
   const TensorData& prompt = model.expected.at("input_ids");

@@ -21,6 +21,7 @@
 
 #include <array>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,9 @@ struct Call {
 };
 // Those with a truth in the golden file: the prompt and the greedy steps, whose logits are [tokens, vocabulary].
 std::vector<Call> TrueCalls(const Model& model);
+
+// Of a call, by the names of a Program's inputs.
+std::map<std::string, interp::TensorData> InputsOf(const Call& call);
 
 // What is compiled for the check. INVALID_ARGUMENT for an architecture that is not known, with the field.
 absl::StatusOr<Plan> PlanFor(const Model& model, program::DType storage);
