@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <functional>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -17,12 +16,15 @@
 #include "compiler/ir/stmt_text.h"
 #include "compiler/passes/lower_loop.h"
 #include "compiler/passes/pipeline.h"
+#include "compiler/passes/plugin.h"
 #include "compiler/program/kernel_contract.h"
 #include "compiler/program/program_builder.h"
 #include "compiler/program/reference_kernel.h"
 #include "compiler/schedule/choose_schedule.h"
 #include "compiler/schedule/target.h"
+#include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
+#include "compiler/support/replay.h"
 #include "compiler/support/status_macros.h"
 #include "compiler/toolchain/nvrtc.h"
 
@@ -32,15 +34,25 @@ namespace {
 constexpr char kKeyFormat[] = "1";
 const std::string kPrefill = "prefill", kDecode = "decode";
 
-// Runs `work`, which returns a StatusOr; what is thrown becomes INTERNAL. `ir` is called for the text of the IR
-// that was being worked on.
+// Runs `work`, which returns a StatusOr; what is thrown becomes INTERNAL.
 template <typename Work>
-auto Guarded(Work&& work, const std::function<std::string()>& ir = nullptr) -> decltype(work()) {
+auto Guarded(Work&& work) -> decltype(work()) {
   try {
     return work();
   } catch (const std::exception& error) {  // InternalError, or the standard library's
-    return absl::InternalError(
-        absl::StrCat(error.what(), ir ? "\nthe IR before it:\n" + ir() : ""));
+    return absl::InternalError(error.what());
+  }
+}
+
+// A step that is in no table of passes: hackc-opt knows it by this name.
+template <typename Fn, typename Work>
+auto Step(const char* name, const Fn& before, Work&& work)
+    -> absl::StatusOr<decltype(work(before))> {
+  try {
+    return work(before);
+  } catch (const std::exception& error) {
+    return Replayable(name, Cat("pass ", name, ", kernel ", before.fn.name, ": ", error.what()),
+                      ir::Print(before));
   }
 }
 
@@ -104,7 +116,10 @@ KeyFields KernelKeyFields(const std::string& arch, const std::string& cuda) {
 absl::StatusOr<KernelSource> LowerKernel(const ir::LoopFn& loop, const schedule::Target& target) {
   KernelSource source;
   Clock clock(source.times);
-  ir::Schedule schedule = schedule::ChooseSchedule(loop, target);
+  HACKC_ASSIGN_OR_RETURN(ir::Schedule schedule,
+                         Step("choose_schedule", loop, [&](const ir::LoopFn& fn) {
+                           return schedule::ChooseSchedule(fn, target);
+                         }));
   clock.Lap("choose_schedule");
   HACKC_ASSIGN_OR_RETURN(passes::LoweredKernel lowered,
                          passes::LowerLoop(loop, schedule, schedule::LimitsOf(target)));
@@ -112,7 +127,9 @@ absl::StatusOr<KernelSource> LowerKernel(const ir::LoopFn& loop, const schedule:
     source.times.push_back({pass, milliseconds});
   clock.Lap("lower_loop");
   source.times.pop_back();  // its passes say it in more detail
-  ir::CudaFn cuda = codegen::EmitCuda(lowered.kernel);
+  HACKC_ASSIGN_OR_RETURN(ir::CudaFn cuda,
+                         Step("emit_cuda", lowered.kernel,
+                              [](const ir::KernelFn& fn) { return codegen::EmitCuda(fn); }));
   clock.Lap("emit_cuda");
   source.kernel = program::MakeContract(loop, lowered.kernel, cuda.entry, target.arch);
   source.key_fields = KernelKeyFields(target.arch, cuda.text);
@@ -183,8 +200,7 @@ absl::StatusOr<Plan> MakePlan(const CompileRequest& request) {
   clock.Lap("build_program");
   for (size_t i = 0; i < built.loops.size(); ++i) {
     const ir::LoopFn& loop = built.loops[i];
-    HACKC_ASSIGN_OR_RETURN(KernelSource source, Guarded([&] { return LowerKernel(loop, target); },
-                                                        [&] { return ir::Print(loop); }));
+    HACKC_ASSIGN_OR_RETURN(KernelSource source, LowerKernel(loop, target));
     plan.program.kernels[i] = source.kernel;
     plan.kernels.push_back(std::move(source));
   }
@@ -200,7 +216,7 @@ absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request) {
     HACKC_ASSIGN_OR_RETURN(ir::GraphModule graph, BuildGraph(request));
     return KeyFields{{"kind", "program"},
                      {"format", kKeyFormat},
-                     {"compiler", Fingerprint()},
+                     {"compiler", Cat(Fingerprint(), passes::PluginFingerprint())},
                      {"arch", target.arch},
                      {"options", absl::StrJoin(toolchain::Options(target.arch), " ")},
                      {"graph", ir::Print(graph)}};
@@ -208,14 +224,26 @@ absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request) {
 }
 
 absl::StatusOr<Plan> PlanProgram(const CompileRequest& request) {
-  return Guarded([&] { return MakePlan(request); });
+  absl::StatusOr<Plan> plan = Guarded([&] { return MakePlan(request); });
+  if (plan.ok()) return plan;
+  absl::Status status = plan.status();
+  SetReplayTarget(status, request.arch);
+  return status;
 }
 
 absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source) {
   auto start = std::chrono::steady_clock::now();
-  HACKC_ASSIGN_OR_RETURN(
-      toolchain::Cubin cubin,
-      toolchain::CompileCubin(source.cuda, source.kernel.entry, source.kernel.arch));
+  absl::StatusOr<toolchain::Cubin> compiled_text =
+      toolchain::CompileCubin(source.cuda, source.kernel.entry, source.kernel.arch);
+  if (absl::IsInternal(compiled_text.status())) {
+    const absl::Status& status = compiled_text.status();
+    absl::Status failed = Replayable(
+        "nvrtc", Cat("NVRTC, kernel ", source.kernel.name, ": ", std::string(status.message())),
+        source.cuda);
+    SetReplayTarget(failed, Cat(source.kernel.arch, "  entry: ", source.kernel.entry));
+    return failed;
+  }
+  HACKC_ASSIGN_OR_RETURN(toolchain::Cubin cubin, std::move(compiled_text));
   CompiledKernel compiled;
   compiled.cubin = std::move(cubin.bytes);
   compiled.registers = cubin.registers;
@@ -250,6 +278,8 @@ absl::StatusOr<Rates> TargetRates(const std::string& arch) {
   return Rates{target.memory_bytes_per_second, target.fma_operations_per_second,
                target.matrix_operations_per_second};
 }
+
+absl::Status LoadPassPlugin(const std::string& path) { return passes::LoadPassPlugin(path); }
 
 absl::StatusOr<std::string> NvrtcVersion() { return toolchain::Version(); }
 

@@ -8,8 +8,9 @@
 //   for (const KernelSource& k : plan.kernels) ASSIGN(cubin, CompileKernel(k));
 //
 // Everything a caller can cause comes back as absl::Status: INVALID_ARGUMENT with the path of the field,
-// what was expected and what was got. Thread safety: all functions may be called from any thread; they
-// share no mutable state. Passes recurse to a depth that fits in 8 MiB of stack.
+// what was expected and what was got. INTERNAL carries what hackc-opt needs to see it again (support/replay.h).
+// Thread safety: all functions may be called from any thread; they share no mutable state. Passes recurse to a depth
+// that fits in 8 MiB of stack.
 #pragma once
 
 #include <cstdint>
@@ -105,6 +106,9 @@ struct Rates {
   double matrix_operations_per_second = 0;  // dense bfloat16
 };
 absl::StatusOr<Rates> TargetRates(const std::string& arch);
+
+// Adds the passes of a shared library (passes/plugin.h). Before the first compile.
+absl::Status LoadPassPlugin(const std::string& path);
 
 // "13.0"; FAILED_PRECONDITION when NVRTC cannot be loaded.
 absl::StatusOr<std::string> NvrtcVersion();

@@ -27,6 +27,10 @@ class CompilerBackend {
   virtual absl::StatusOr<Rates> TargetRates(const std::string& arch) = 0;
   virtual absl::StatusOr<std::string> NvrtcVersion() = 0;
   virtual absl::StatusOr<std::vector<std::string>> SupportedArchs() = 0;
+  // Before the first compile.
+  virtual absl::Status LoadPassPlugin(const std::string& path) {
+    return absl::UnimplementedError("this compiler takes no pass plug-in: " + path);
+  }
 };
 
 // The compiler that this binary is linked with.

@@ -26,6 +26,9 @@ class Linked : public CompilerBackend {
   absl::StatusOr<std::vector<std::string>> SupportedArchs() override {
     return hackc::SupportedArchs();
   }
+  absl::Status LoadPassPlugin(const std::string& path) override {
+    return hackc::LoadPassPlugin(path);
+  }
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/backend.h"
 #include "server/engine.h"
 
 namespace hackc::server {
@@ -19,6 +20,7 @@ struct LocalOptions {
   int workers = 0;              // 0: one for each core
   std::string cache_dir;        // empty: nothing is kept after the process
   uint64_t cache_bytes = uint64_t{4} << 30;
+  std::shared_ptr<CompilerBackend> backend;  // null: the compiler that this binary is linked with
 };
 
 // $XDG_CACHE_HOME/hackc, else ~/.cache/hackc, else empty.

@@ -29,6 +29,7 @@
 #include "server/engine.h"
 #include "server/gpu_probe.h"
 #include "server/log.h"
+#include "server/replay.h"
 #include "server/server_options.h"
 #include "server/worker_pool.h"
 #include "server/worker_process.h"
@@ -86,6 +87,15 @@ std::shared_ptr<WorkerPool> MakeBenchPool(int gpu, double limit_seconds) {
       WorkerLimits{.describe = milliseconds(60'000), .bench = limit, .attempts = 1});
 }
 
+std::vector<std::string> WorkerArguments(const ServerOptions& options) {
+  std::vector<std::string> argv = {"/proc/self/exe", "--replay-dir", options.replay_dir};
+  if (!options.pass_plugin.empty()) {
+    argv.insert(argv.end(), {"--pass-plugin", options.pass_plugin});
+  }
+  argv.push_back("--worker");
+  return argv;
+}
+
 absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const ServerOptions& options,
                                                    std::shared_ptr<CompilerBackend> backend,
                                                    const GpuInfo& gpu) {
@@ -94,9 +104,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const ServerOptions& options,
   const milliseconds limit(static_cast<int64_t>(options.call_seconds * 1000));
   auto pool = std::make_shared<WorkerPool>(
       options.workers > 0 ? options.workers : cores,
-      [] {
-        return std::make_unique<WorkerProcess>(
-            WorkerProcessOptions{.argv = {"/proc/self/exe", "--worker"}});
+      [argv = WorkerArguments(options)] {
+        return std::make_unique<WorkerProcess>(WorkerProcessOptions{.argv = argv});
       },
       WorkerLimits{.plan = limit, .kernel = limit});
   EngineOptions engine_options{.gpu = gpu, .queue_limit = options.queue};
@@ -188,16 +197,23 @@ absl::Status Serve(const ServerOptions& options, std::shared_ptr<CompilerBackend
 
 int ServerMain(int argc, char** argv, std::shared_ptr<CompilerBackend> backend) {
   SetThreadStacks();
-  if (argc == 3 && std::string_view(argv[1]) == "--worker") {
-    return ServeCalls(std::atoi(argv[2]), "hackc-worker",
-                      [&backend](const auto& request) { return HandleCall(*backend, request); });
-  }
   if (argc == 4 && std::string_view(argv[1]) == "--bench") {
     return ServeCalls(std::atoi(argv[3]), "hackc-bench", BenchHandler(std::atoi(argv[2])));
   }
-  KeepHeapSmall();
   ServerOptions options;
   if (const std::optional<int> exit_code = ParseOptions(argc, argv, options)) return *exit_code;
+  if (!options.pass_plugin.empty()) {
+    if (const absl::Status loaded = backend->LoadPassPlugin(options.pass_plugin); !loaded.ok()) {
+      Log().error("hackc-server: {}", std::string(loaded.message()));
+      return 1;
+    }
+  }
+  backend = WithReplayFiles(std::move(backend), options.replay_dir);
+  if (options.worker_fd) {
+    return ServeCalls(*options.worker_fd, "hackc-worker",
+                      [&backend](const auto& request) { return HandleCall(*backend, request); });
+  }
+  KeepHeapSmall();
   ConfigureLog(options.log_format);
   gpr_set_log_function(QuietGrpc);
   signal(SIGPIPE, SIG_IGN);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "server/local.h"
+#include "server/replay.h"
 
 namespace hackc::server {
 
@@ -31,6 +32,11 @@ std::optional<int> ParseOptions(int argc, char** argv, ServerOptions& options) {
   app.add_option("--cache-bytes", options.cache_bytes, "Size limit of the store")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
+  app.add_option("--replay-dir", options.replay_dir,
+                 "Where a failing compile leaves what hackc-opt runs (CACHE_DIR/replay)");
+  app.add_option("--pass-plugin", options.pass_plugin, "A shared library that adds passes")
+      ->check(CLI::ExistingFile);
+  app.add_option("--worker", options.worker_fd)->group("");  // not for people
   app.add_option("--queue", options.queue, "Builds that may wait")->capture_default_str();
   app.add_option("--log-format", options.log_format, "text or json, on standard error")
       ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case));
@@ -58,6 +64,7 @@ std::optional<int> ParseOptions(int argc, char** argv, ServerOptions& options) {
     return app.exit(error);
   }
   options.cache_dir_given = cache_dir->count() > 0;
+  if (options.replay_dir.empty()) options.replay_dir = DefaultReplayDir(options.cache_dir);
   return std::nullopt;
 }
 

@@ -23,6 +23,9 @@ struct ServerOptions {
   std::string cache_dir;
   bool cache_dir_given = false;
   uint64_t cache_bytes = uint64_t{10} << 30;
+  std::string replay_dir;  // where failures leave replay files
+  std::string pass_plugin;
+  std::optional<int> worker_fd;  // a compile worker: no server
   size_t queue = 64;
   LogFormat log_format = LogFormat::kText;
   double grace_seconds = 20;

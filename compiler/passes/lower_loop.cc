@@ -2,8 +2,13 @@
 #include "compiler/passes/lower_loop.h"
 
 #include <chrono>
+#include <exception>
+#include <tuple>
+#include <utility>
 
+#include "absl/strings/str_join.h"
 #include "compiler/ir/loop_verify.h"
+#include "compiler/ir/stmt_text.h"
 #include "compiler/ir/tile_verify.h"
 #include "compiler/passes/kernel/distribute.h"
 #include "compiler/passes/kernel/insert_barriers.h"
@@ -12,56 +17,74 @@
 #include "compiler/passes/tile/expand_softmax.h"
 #include "compiler/passes/tile/split_axes.h"
 #include "compiler/support/cat.h"
-#include "compiler/support/internal_error.h"
+#include "compiler/support/replay.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::passes {
 
-const std::vector<KernelPass>& KernelPasses() {
-  static const auto* table = new std::vector<KernelPass>{
+std::vector<KernelPass>& EditableKernelPasses() {
+  static auto* table = new std::vector<KernelPass>{
       {"expand_softmax", &ExpandSoftmax}, {"split_axes", &SplitAxes},
       {"distribute", &Distribute},        {"pipeline_copies", &PipelineCopies},
       {"vectorize", &Vectorize},          {"insert_barriers", &InsertBarriers},
   };
   return *table;
 }
+const std::vector<KernelPass>& KernelPasses() { return EditableKernelPasses(); }
 
 namespace {
 
-// Throws what the verifier says of the IR that `pass` made.
-void Require(std::string_view pass, const std::vector<std::string>& errors) {
-  if (errors.empty()) return;
-  std::string text;
-  for (const std::string& error : errors) text += "\n" + error;
-  throw InternalError(Cat("pass ", pass, " left wrong IR:", text));
+using Step = std::pair<ir::TileFn, ir::KernelFn>;  // of these the kernel, once there is one
+
+absl::Status Run(const KernelPass& pass, Step& step) {
+  auto& [tile, kernel] = step;
+  if (auto* on_tile = std::get_if<0>(&pass.run)) {
+    HACKC_ASSIGN_OR_RETURN(tile, (*on_tile)(tile));
+  } else if (auto* lower = std::get_if<1>(&pass.run)) {
+    HACKC_ASSIGN_OR_RETURN(kernel, (*lower)(tile));
+  } else {
+    HACKC_ASSIGN_OR_RETURN(kernel, std::get<2>(pass.run)(kernel));
+  }
+  return absl::OkStatus();
+}
+
+bool IsTile(const Step& step) { return step.second.fn.name.empty(); }
+
+absl::Status Broken(std::string_view pass, const std::string& name, std::string_view what,
+                    const std::string& before) {
+  return Replayable(pass, Cat("pass ", pass, ", kernel ", name, ": ", what), before);
 }
 
 }  // namespace
 
 absl::StatusOr<LoweredKernel> LowerLoop(const ir::LoopFn& loop, const ir::Schedule& schedule,
                                         const ir::KernelLimits& limits) {
-  Require("lower_tensor", ir::VerifyLoop(loop));
+  if (const auto errors = ir::VerifyLoop(loop); !errors.empty()) {
+    return Broken("none", loop.fn.name, absl::StrJoin(errors, "\n"), ir::Print(loop));
+  }
   LoweredKernel out;
-  out.tile = {loop.fn, schedule};
+  Step step{{loop.fn, schedule}, {}};
   for (const KernelPass& pass : KernelPasses()) {
     auto start = std::chrono::steady_clock::now();
+    const Step before = step;
+    const auto broken = [&](std::string_view what) {
+      return Broken(pass.name, loop.fn.name, what,
+                    IsTile(before) ? ir::Print(before.first) : ir::Print(before.second));
+    };
     try {
-      if (auto* tile = std::get_if<0>(&pass.run)) {
-        HACKC_ASSIGN_OR_RETURN(out.tile, (*tile)(out.tile));
-      } else if (auto* lower = std::get_if<1>(&pass.run)) {
-        HACKC_ASSIGN_OR_RETURN(out.kernel, (*lower)(out.tile));
-      } else {
-        HACKC_ASSIGN_OR_RETURN(out.kernel, std::get<2>(pass.run)(out.kernel));
+      if (absl::Status status = Run(pass, step); !status.ok()) {
+        return broken({status.message().data(), status.message().size()});
       }
-    } catch (const InternalError& error) {
-      throw InternalError(std::string("pass ") + std::string(pass.name) + ", kernel " +
-                          loop.fn.name + ": " + error.what());
+    } catch (const std::exception& error) {  // InternalError, or the standard library's
+      return broken(error.what());
     }
     std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     out.times.emplace_back(pass.name, took.count());
-    const bool tile = out.kernel.fn.name.empty();
-    Require(pass.name, tile ? ir::VerifyTile(out.tile) : ir::VerifyKernel(out.kernel, limits));
+    const auto errors =
+        IsTile(step) ? ir::VerifyTile(step.first) : ir::VerifyKernel(step.second, limits);
+    if (!errors.empty()) return broken(Cat("left wrong IR:\n", absl::StrJoin(errors, "\n")));
   }
+  std::tie(out.tile, out.kernel) = std::move(step);
   return out;
 }
 

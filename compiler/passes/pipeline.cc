@@ -19,6 +19,7 @@
 #include "compiler/passes/tensor/lower_graph.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
+#include "compiler/support/replay.h"
 
 namespace hackc::passes {
 namespace {
@@ -35,12 +36,6 @@ std::vector<std::string> Verify(const AnyModule& module) {
     }
   }
   return errors;
-}
-
-// The message and the IR before the pass, for whoever has to find the mistake.
-absl::Status Broken(std::string_view pass, const std::string& what, const AnyModule& before) {
-  return absl::InternalError(
-      Cat("pass ", pass, ": ", what, "\nthe IR before it:\n", Print(before)));
 }
 
 AnyModule Run(const ModulePass& pass, const AnyModule& before, const SplitOptions& split) {
@@ -60,8 +55,8 @@ AnyModule Run(const ModulePass& pass, const AnyModule& before, const SplitOption
 
 }  // namespace
 
-const std::vector<ModulePass>& ModulePasses() {
-  static const auto* table = new std::vector<ModulePass>{
+std::vector<ModulePass>& EditableModulePasses() {
+  static auto* table = new std::vector<ModulePass>{
       {"fuse_projections", &FuseProjections}, {"lower_graph", &LowerGraph},
       {"inline_views", &InlineViews},         {"dead_values", &DeadValues},
       {"lower_tensor", &LowerTensor},         {"merge_launches", &MergeLaunches},
@@ -69,26 +64,35 @@ const std::vector<ModulePass>& ModulePasses() {
   };
   return *table;
 }
+const std::vector<ModulePass>& ModulePasses() { return EditableModulePasses(); }
 
 absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph, const ModuleObserver& observer,
                                           const SplitOptions& split) {
   LoweredModule lowered;
   AnyModule current = std::move(graph);
   if (auto errors = Verify(current); !errors.empty()) {
-    return Broken("front end", absl::StrJoin(errors, "\n"), current);
+    return Replayable("none", Cat("pass front end: ", absl::StrJoin(errors, "\n")), Print(current));
   }
+  // A Loop module has no text that reads back as one: it is made again from the Tensor IR.
+  std::string since_tensor;
+  const auto broken = [&](const ModulePass& pass, std::string_view what) {
+    const bool loops = std::holds_alternative<ir::LoopModule>(current);
+    return Replayable(loops ? Cat(since_tensor, pass.name) : Cat(pass.name),
+                      Cat("pass ", pass.name, ": ", what),
+                      loops ? ir::Print(lowered.tensor) : Print(current));
+  };
   for (const ModulePass& pass : ModulePasses()) {
     auto start = std::chrono::steady_clock::now();
     AnyModule next;
     try {
       next = Run(pass, current, split);
-    } catch (const InternalError& error) {
-      return Broken(pass.name, error.what(), current);
+    } catch (const std::exception& error) {  // InternalError, or the standard library's
+      return broken(pass, error.what());
     }
     std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     lowered.times.emplace_back(pass.name, took.count());
     if (auto errors = Verify(next); !errors.empty()) {
-      return Broken(pass.name, absl::StrJoin(errors, "\n"), current);
+      return broken(pass, absl::StrJoin(errors, "\n"));
     }
     if (observer) observer(pass.name, current, next);
     if (next.index() != current.index()) {
@@ -96,6 +100,7 @@ absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph, const ModuleObs
       if (auto* last = std::get_if<ir::TensorModule>(&current)) lowered.tensor = std::move(*last);
     }
     current = std::move(next);
+    if (std::holds_alternative<ir::LoopModule>(current)) since_tensor += Cat(pass.name, ",");
   }
   lowered.loops = std::get<ir::LoopModule>(std::move(current));
   return lowered;

@@ -5,8 +5,8 @@
 //   ASSIGN(LoweredModule m, LowerModule(graph));
 //   m.loops.segments;
 //
-// INTERNAL when a pass breaks a rule or its own assumptions: the message names the pass and holds the IR
-// before it. Thread safety: pure functions.
+// INTERNAL when a pass breaks a rule or its own assumptions: the message names the pass, and the status carries the
+// IR before it (support/replay.h). Thread safety: pure functions.
 #pragma once
 
 #include <functional>
@@ -36,6 +36,7 @@ struct ModulePass {
       run;
 };
 const std::vector<ModulePass>& ModulePasses();
+std::vector<ModulePass>& EditableModulePasses();  // for plugin.h
 
 using PassTimes = std::vector<std::pair<std::string, double>>;  // pass name, milliseconds
 

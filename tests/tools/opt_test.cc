@@ -87,7 +87,9 @@ TEST(Opt, TheFilesFirstLineCountsUnlessTheCommandLineSaysOtherwise) {
   const Outcome other = Opt({"--interp", "--passes=none", "--seed=4", "--symbols=seq=7"}, text);
   EXPECT_EQ(other.out, kScale);
   EXPECT_THAT(other.err, HasSubstr("at seed 4 seq=7\n"));
-  EXPECT_EQ(Opt({}, "# pass: a  color: red\n" + std::string(kScale)).code, kExitParse);
+  const Outcome wrong = Opt({}, "# pass: a  color: red\n" + std::string(kScale));
+  EXPECT_EQ(wrong.code, kExitWrong);
+  EXPECT_THAT(wrong.err, StartsWith("<stdin>:1: expected `pass: NAMES`, "));
 }
 
 TEST(Opt, WrongUse) {
@@ -109,30 +111,102 @@ TEST(Opt, WrongUse) {
 }
 
 TEST(Opt, ParseErrorsNameTheLineOfTheWholeText) {
-  EXPECT_EQ(Opt({}, "").code, kExitParse);
-  EXPECT_THAT(Opt({}, "\nhackc cuda 1\n").err,
-              HasSubstr("line 2, column 1: expected `hackc LEVEL"));
+  EXPECT_EQ(Opt({}, "").code, kExitWrong);
+  EXPECT_THAT(Opt({}, "\nhackc cuda 1\n").err, StartsWith("<stdin>:2:1: expected `hackc LEVEL"));
   const Outcome second = Opt({}, std::string(kScale) + "# the second\nhackc loop 1\nfn 7\n");
-  EXPECT_EQ(second.code, kExitParse);
-  EXPECT_THAT(second.err, HasSubstr("line 14, column 4"));
-  EXPECT_EQ(Opt({}, std::string(kScale) + "hackc tile 1\n").code, kExitParse);
+  EXPECT_EQ(second.code, kExitWrong);
+  EXPECT_THAT(second.err, StartsWith("<stdin>:14:4: expected "));
+  EXPECT_EQ(Opt({}, std::string(kScale) + "hackc tile 1\n").code, kExitWrong);
 }
 
 TEST(Opt, VerifierErrorsSayWhen) {
   std::string text = kScale;
   text.replace(text.find("%c] ="), 2, "9");
   const Outcome outcome = Opt({"--verify"}, text);
-  EXPECT_EQ(outcome.code, kExitVerify);
-  EXPECT_THAT(outcome.err, StartsWith("hackc-opt: input: line 8: loop scale / "));
+  EXPECT_EQ(outcome.code, kExitWrong);
+  EXPECT_THAT(outcome.err, StartsWith("<stdin>:8: loop scale / "));
   EXPECT_EQ(outcome.out, "");
-  EXPECT_EQ(Opt({"--interp"}, text).code, kExitDiffers);  // it cannot be run
-  EXPECT_EQ(Opt({}, text).code, kExitOk);                 // to look at it nobody has to
+  EXPECT_EQ(Opt({"--interp"}, text).code, kExitWrong);  // it cannot be run
+  EXPECT_EQ(Opt({}, text).code, kExitOk);               // to look at it nobody has to
 }
 
 TEST(Opt, APassThatBreaksOffIsAnInternalError) {
   const Outcome outcome = Opt({"--passes=distribute"}, kScale);
   EXPECT_EQ(outcome.code, kExitInternal);
   EXPECT_THAT(outcome.err, StartsWith("hackc-opt: pass distribute: kernel scale: "));
+}
+
+// From every level's text to every later one, each step verified.
+TEST(Opt, FromAnyLevelToAnyLaterOne) {
+  const std::vector<std::string> levels = {"graph", "tensor", "loop", "tile", "kernel", "cuda"};
+  std::string text = ir::kEveryGraphOp;
+  for (size_t from = 0; from + 1 < levels.size(); ++from) {
+    std::string next;
+    for (size_t to = from; to < levels.size(); ++to) {
+      SCOPED_TRACE(levels[from] + " to " + levels[to]);
+      const Outcome made = Opt({"--emit=" + levels[to], "--verify", "-"}, text);
+      ASSERT_EQ(made.code, kExitOk) << made.err;
+      EXPECT_THAT(made.out, HasSubstr(to == 5 ? "__global__" : "hackc " + levels[to] + " 1\n"));
+      if (to == from + 1) next = made.out;
+    }
+    for (size_t to = 0; to < from; ++to) {
+      EXPECT_EQ(Opt({"--emit=" + levels[to]}, text).code, kExitUsage) << levels[to];
+    }
+    text = next;
+  }
+}
+
+TEST(Opt, FilesAndStandardInputAreNamedInMessages) {
+  const std::string path = testing::TempDir() + "/scale.hir";
+  std::string text = kScale;
+  text.replace(text.find("seq, 8]"), 3, "sec");
+  std::ofstream(path) << text;
+  EXPECT_THAT(Opt({path}).err, StartsWith(path + ":4:"));
+  EXPECT_THAT(Opt({"-"}, text).err, StartsWith("<stdin>:4:"));
+  EXPECT_EQ(Opt({path}).code, kExitWrong);
+}
+
+TEST(Opt, SeedAndTargetReachWhatTheyAreFor) {
+  EXPECT_THAT(Opt({"--interp", "--seed", "9"}, kScale).err, HasSubstr("at seed 9 seq=5\n"));
+  EXPECT_EQ(Opt({"--seed", "x"}, kScale).code, kExitUsage);
+  // 100 KiB of shared memory fit on sm_90a and not on sm_120a.
+  const std::string kernel = R"(hackc kernel 1
+fn big "keeps a lot" {
+  write @y: f32[1]
+  launch {grid = [1, 1, 1], threads = 32, cluster = 1, min_blocks_per_sm = 1}
+  alloc @s: f32 shared[30000]
+  @s[0] = 1.0 when (thread.x == 0)
+  @y[0] = @s[0] when (thread.x == 0)
+}
+)";
+  const Outcome large = Opt({"--verify", "--target", "sm_90a"}, kernel);
+  EXPECT_EQ(large.code, kExitOk) << large.err;
+  const Outcome small = Opt({"--verify", "--target", "sm_120a"}, kernel);
+  EXPECT_EQ(small.code, kExitWrong);
+  EXPECT_THAT(small.err, HasSubstr("shared"));
+}
+
+TEST(Opt, ADifferenceAndAnErrorAfterAPassHaveTheirCode) {
+  const std::string race = R"(hackc kernel 1
+fn race "two threads, one element" {
+  write @y: f32[1]
+  launch {grid = [1, 1, 1], threads = 32, cluster = 1, min_blocks_per_sm = 1}
+  @y[0] = 1.0
+}
+)";
+  const Outcome outcome = Opt({"--interp"}, race);
+  EXPECT_EQ(outcome.code, kExitWrong);
+  EXPECT_THAT(outcome.err, HasSubstr("race: second write by thread 1"));
+}
+
+TEST(Opt, AReplayFileVerifiesAndEmits) {
+  const Outcome kernel = Opt({"--emit=kernel"}, kScale);
+  const Outcome cuda = Opt({}, "# pass: emit_cuda  verify: yes  target: sm_90a\n" + kernel.out);
+  EXPECT_EQ(cuda.code, kExitOk) << cuda.err;
+  EXPECT_THAT(cuda.out, HasSubstr("__global__"));
+  std::string text = kScale;
+  text.replace(text.find("%c] ="), 2, "9");
+  EXPECT_EQ(Opt({}, "# pass: none  verify: yes\n" + text).code, kExitWrong);
 }
 
 TEST(Opt, ListsThePassesOfBothTables) {

@@ -25,13 +25,19 @@ absl::Status ReadFirstLine(std::string_view line, CaseFile& file) {
     const std::string& value = words[i + 1];
     if (key == "pass:") {
       file.passes = SplitCommas(value);
+      if (value == "none") file.passes.clear();
     } else if (key == "symbols:") {
       HACKC_ASSIGN_OR_RETURN(file.symbols, ParseSymbols(value));
     } else if (key == "target:") {
       file.target = value;
+    } else if (key == "entry:") {
+      file.entry = value;
+    } else if (key == "verify:" && value == "yes") {
+      file.verify = true;
     } else if (key != "seed:" || !ParseInteger(value, file.seed)) {
       return absl::InvalidArgumentError(Cat(
-          "line 1: expected `pass: NAMES`, `symbols: a=1,b=2`, `seed: N` or `target: ARCH`, got `",
+          "line 1: expected `pass: NAMES`, `symbols: a=1,b=2`, `seed: N`, `target: ARCH`, `verify: "
+          "yes` or `entry: NAME`, got `",
           key, " ", value, "`"));
     }
   }

@@ -8,7 +8,9 @@
 //   hackc tile 1
 //   ...
 //
-// Every part of the first line may be missing, the line itself too; `pass` may list several, as in `a,b`.
+// Every part of the first line may be missing, the line itself too; `pass` may list several, as in `a,b`. Replay files
+// (compiler/support/replay.h) are such texts too: `verify: yes` is --verify, the pass `emit_cuda` is --emit=cuda, and
+// after `pass: nvrtc  entry: NAME` comes CUDA text.
 // Thread safety: pure functions.
 #pragma once
 
@@ -29,6 +31,8 @@ struct CaseFile {
   std::map<std::string, int64_t> symbols;
   uint64_t seed = 1;
   std::string target = "sm_90a";
+  bool verify = false;
+  std::string entry;
   std::string input;     // the first line included, so that lines keep their numbers
   std::string expected;  // empty: the file says nothing of it
 };

@@ -11,8 +11,10 @@
 #include "CLI/App.hpp"
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
+#include "compiler/passes/plugin.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/status_macros.h"
+#include "compiler/toolchain/nvrtc.h"
 #include "tools/opt/case_file.h"
 #include "tools/opt/pass_list.h"
 #include "tools/opt/random_run.h"
@@ -21,7 +23,7 @@ namespace hackc::opt {
 namespace {
 
 struct Options {
-  std::string passes, emit, symbols, target, file = "-";
+  std::string passes, emit, symbols, target, plugin, file = "-";
   std::optional<uint64_t> seed;
   bool has_passes = false, verify = false, interp = false, time = false, dump = false, list = false;
 };
@@ -39,6 +41,8 @@ void AddOptions(CLI::App& app, Options& options) {
   app.add_option("--target", options.target, "What schedules are chosen for (sm_90a)");
   app.add_flag("--time", options.time, "Print how long each step took");
   app.add_flag("--dump-after-each", options.dump, "Print the IR that each pass leaves");
+  app.add_option("--pass-plugin", options.plugin, "A shared library that adds passes")
+      ->check(CLI::ExistingFile);
   app.add_flag("--list-passes", options.list, "Print all passes and the levels that they connect");
   app.add_option("file", options.file, "IR text, or - for standard input");
 }
@@ -50,17 +54,23 @@ class Session {
 
   ExitCode Run(std::string_view text) {
     absl::StatusOr<CaseFile> file = ReadCase(text);
-    if (!file.ok()) return Fail(kExitParse, file.status());
+    if (!file.ok()) return FailAt(file.status());
     if (!options_.target.empty()) file->target = options_.target;
     if (absl::Status status = Settle(*file); !status.ok()) return Fail(kExitUsage, status);
+    verify_ = options_.verify || file->verify;
+    if (file->passes == std::vector<std::string>{"nvrtc"}) return RunNvrtc(*file);
 
     absl::StatusOr<Unit> input = absl::InvalidArgumentError("");
     Timed("parse", [&] { input = Parse(file->input); });
-    if (!input.ok()) return Fail(kExitParse, input.status());
-    if (!Verified("input", *input)) return kExitVerify;
+    if (!input.ok()) return FailAt(input.status());
+    if (!Verified("input", *input)) return kExitWrong;
 
     std::vector<std::string> passes = file->passes;
-    const std::optional<Level> emit = LevelFromName(options_.emit);
+    std::optional<Level> emit = LevelFromName(options_.emit);
+    if (passes == std::vector<std::string>{"emit_cuda"}) {
+      passes.clear();
+      if (!emit && !options_.has_passes) emit = Level::kCuda;
+    }
     if (options_.has_passes) {
       if (options_.passes != "none")
         passes = SplitCommas(options_.passes);
@@ -80,7 +90,7 @@ class Session {
       }
       unit = *std::move(next);
       if (options_.dump) err_ << "# after " << pass << "\n" << Print(unit);
-      if (!Verified("after " + pass, unit)) return kExitVerify;
+      if (!Verified("after " + pass, unit)) return kExitWrong;
     }
     const Level level = LevelOf(unit);
     const Level shown = emit.value_or(level);
@@ -90,13 +100,41 @@ class Session {
     }
     const ExitCode compared = options_.interp ? Compare(*input, unit, *file, passes) : kExitOk;
     std::string result;
-    Timed(shown == Level::kCuda ? "emit_cuda" : "print",
-          [&] { result = shown == Level::kCuda ? PrintCuda(unit) : Print(unit); });
+    try {
+      Timed(shown == Level::kCuda ? "emit_cuda" : "print",
+            [&] { result = shown == Level::kCuda ? PrintCuda(unit) : Print(unit); });
+    } catch (const std::exception& error) {
+      return Fail(kExitInternal, absl::InternalError(Cat("pass emit_cuda: ", error.what())));
+    }
     out_ << result << std::flush;
     return compared;
   }
 
  private:
+  // The CUDA text below the first line; what comes out is not kept.
+  ExitCode RunNvrtc(const CaseFile& file) {
+    const std::string text = file.input.substr(file.input.find('\n') + 1);
+    absl::Status status;
+    Timed("nvrtc",
+          [&] { status = toolchain::CompileCubin(text, file.entry, target_.arch).status(); });
+    return status.ok() ? kExitOk : Fail(kExitInternal, status);
+  }
+
+  // "line 3, column 7: what" and "line 3: what" as FILE:3:7: what and FILE:3: what.
+  std::string Located(std::string text) const {
+    constexpr std::string_view kLine = "line ", kColumn = ", column ";
+    if (!text.starts_with(kLine)) return Cat("hackc-opt: ", text);
+    text = Cat(options_.file == "-" ? "<stdin>" : options_.file, ":", text.substr(kLine.size()));
+    const size_t column = text.find(kColumn), colon = text.find(": ");
+    if (column < colon) text.replace(column, kColumn.size(), ":");
+    return text;
+  }
+
+  ExitCode FailAt(const absl::Status& status) {
+    err_ << Located(std::string(status.message())) << std::endl;
+    return kExitWrong;
+  }
+
   ExitCode Fail(ExitCode code, const absl::Status& status) {
     err_ << "hackc-opt: " << std::string(status.message()) << std::endl;
     return code;
@@ -123,10 +161,12 @@ class Session {
   }
 
   bool Verified(const std::string& when, const Unit& unit) {
-    if (!options_.verify) return true;
+    if (!verify_) return true;
     std::vector<std::string> errors;
     Timed("verify", [&] { errors = Verify(unit, schedule::LimitsOf(target_)); });
-    for (const std::string& error : errors) err_ << "hackc-opt: " << when << ": " << error << "\n";
+    for (const std::string& error : errors) {
+      err_ << (when == "input" ? Located(error) : Cat("hackc-opt: ", when, ": ", error)) << "\n";
+    }
     return errors.empty();
   }
 
@@ -140,23 +180,24 @@ class Session {
     run.barriers_may_lack = !passes.empty();
     absl::StatusOr<Results> before = absl::InternalError(""), after = before;
     Timed(Cat("interpret ", Name(LevelOf(input))), [&] { before = Interpret(input, run); });
-    if (!before.ok()) return Fail(kExitDiffers, before.status());
+    if (!before.ok()) return Fail(kExitWrong, before.status());
     run.barriers_may_lack &= std::count(passes.begin(), passes.end(), "insert_barriers") == 0;
     Timed(Cat("interpret ", Name(LevelOf(output))), [&] { after = Interpret(output, run); });
-    if (!after.ok()) return Fail(kExitDiffers, after.status());
+    if (!after.ok()) return Fail(kExitWrong, after.status());
     absl::StatusOr<double> difference = LargestDifference(*before, *after);
-    if (!difference.ok()) return Fail(kExitDiffers, difference.status());
+    if (!difference.ok()) return Fail(kExitWrong, difference.status());
     err_ << "largest relative difference " << std::defaultfloat << *difference << ", at most "
          << kExactTolerance << ", at seed " << run.seed;
     for (const auto& [name, value] : run.symbols) err_ << " " << name << "=" << value;
     err_ << std::endl;
-    return *difference <= kExactTolerance ? kExitOk : kExitDiffers;
+    return *difference <= kExactTolerance ? kExitOk : kExitWrong;
   }
 
   const Options& options_;
   std::ostream& out_;
   std::ostream& err_;
   schedule::Target target_;
+  bool verify_ = false;
 };
 
 }  // namespace
@@ -167,8 +208,9 @@ int RunOpt(const std::vector<std::string>& arguments, std::istream& in, std::ost
                "hackc-opt");
   app.footer(
       "Without --passes and --emit the passes run that the text's first line names (# pass: a,b).\n"
-      "Exit codes: 1 usage, 2 parse error, 3 verifier errors, 4 --interp differs, 5 internal "
-      "error.");
+      "Exit codes: 0 all is well, 1 the text is no IR, --verify found errors or --interp a "
+      "difference, "
+      "2 usage, 3 a pass, the emitter or NVRTC broke off.");
   Options options;
   AddOptions(app, options);
   try {
@@ -177,6 +219,12 @@ int RunOpt(const std::vector<std::string>& arguments, std::istream& in, std::ost
     return app.exit(error, out, err) == 0 ? kExitOk : kExitUsage;
   }
   options.has_passes = app.count("--passes") > 0;
+  if (!options.plugin.empty()) {
+    if (absl::Status loaded = passes::LoadPassPlugin(options.plugin); !loaded.ok()) {
+      err << "hackc-opt: " << std::string(loaded.message()) << std::endl;
+      return kExitUsage;
+    }
+  }
   if (options.list) {
     for (const Pass& pass : Passes()) {
       out << std::left << std::setw(20) << pass.name << Name(pass.takes) << " -> "

@@ -3,7 +3,8 @@
 //
 //   int exit_code = RunOpt({"--passes=split_axes", "--interp", "in.hir"}, std::cin, std::cout, std::cerr);
 //
-// The IR goes to `out`; messages, times and dumps go to `err`. Each failure has its own exit code.
+// The IR goes to `out`; messages, times and dumps go to `err`. A message about the text starts with FILE:LINE:COLUMN or
+// FILE:LINE, all others with `hackc-opt: `.
 // Thread safety: one call at a time on one set of streams.
 #pragma once
 
@@ -16,11 +17,9 @@ namespace hackc::opt {
 
 enum ExitCode : int {
   kExitOk = 0,
-  kExitUsage = 1,     // options, file, names of passes, symbols
-  kExitParse = 2,     // the text is no IR
-  kExitVerify = 3,    // --verify found errors
-  kExitDiffers = 4,   // --interp: another result, or IR that cannot be run
-  kExitInternal = 5,  // a pass broke off
+  kExitWrong = 1,  // the text is no IR, --verify found errors, or --interp another result or none
+  kExitUsage = 2,  // options, file, names of passes, symbols
+  kExitInternal = 3,  // a pass, the emitter or NVRTC broke off
 };
 
 int RunOpt(const std::vector<std::string>& arguments, std::istream& in, std::ostream& out,
