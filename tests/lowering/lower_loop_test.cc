@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <random>
+#include <set>
 
 #include "compiler/interp/kernel_interpreter.h"
 #include "compiler/interp/loop_interpreter.h"
@@ -349,6 +350,263 @@ TEST_P(LowerLoopTest, AttentionReadsNothingBeyondWhatIsFilled) {
             "sm_90a", poison);
     }
   }
+}
+
+// ---- what went wrong elsewhere: tests/README.md has the table ------------------------------------------
+
+// Fragments of 16 x 8 x 16 and tiles one short of whole, whole, and one beyond.
+TEST_P(LowerLoopTest, ProductsRoundEveryEdge) {
+  for (int64_t seq : {15, 16, 17}) {
+    for (int64_t n : {7, 8, 9}) {
+      for (int64_t k : {15, 16, 17, 31, 37}) {
+        std::string text = With(kLinear, GetParam(), {{"N", n}, {"K", k}, {"SEQ", 64}});
+        Check(text, {{"batch", 1}, {"seq", seq}}, Bound(GetParam(), k));
+      }
+    }
+  }
+}
+
+TEST_P(LowerLoopTest, EveryBatchAndLength) {
+  std::string text = With(kLinear, GetParam(), {{"N", 9}, {"K", 24}, {"SEQ", 20}});
+  for (int64_t batch = 1; batch <= 4; ++batch) {
+    for (int64_t seq : {1, 2, 3, 5, 8, 13, 19, 20}) {
+      Check(text, {{"batch", batch}, {"seq", seq}}, Bound(GetParam(), 24));
+    }
+  }
+}
+
+// Rows that start at every offset from the width of a vector.
+TEST_P(LowerLoopTest, LeadingDimensionsOffTheVectorWidth) {
+  for (int64_t off = 0; off <= 9; ++off) {
+    Check(With(kPointwise, GetParam(), {{"C", 64 + off}}), {{"seq", 3}}, Bound(GetParam(), 1));
+    Check(With(kRows, GetParam(), {{"C", 64 + off}}), {{"seq", 3}}, Bound(GetParam(), 64));
+  }
+}
+
+constexpr char kFold[] = R"hir(hackc loop 1
+fn fold "one value of each row" {
+  symbol seq in 1..64
+  read @x: T[seq, C]
+  write @y: T[seq]
+  for %s: free in seq {
+    acc %fold: MONOID
+    for %c: reduce in C {
+      %fold <- (f32(@x[%s, %c]) * 1.0)
+    }
+    @y[%s] = T(%fold)
+  }
+}
+)hir";
+
+// Lanes beyond the row's end hold the fold's own identity: a zero would be the largest of all-negative rows.
+TEST_P(LowerLoopTest, TailsHoldTheFoldsIdentity) {
+  for (const char* monoid : {"sum", "product", "max", "min"}) {
+    const bool product = std::string(monoid) == "product";
+    for (int64_t c : {1, 2, 3, 5, 31, 33, 67}) {
+      for (double sign : {-1.0, 1.0}) {
+        auto one_signed = [=](FunctionRun& run) {
+          for (double& value : run.buffers.at("x").values) {
+            value = sign * (product ? 1 + std::abs(value) / 64 : 1 + std::abs(value));
+          }
+          run.buffers.at("x").Round();
+        };
+        Check(Replace(With(kFold, GetParam(), {{"C", c}}), "MONOID", monoid), {{"seq", 3}},
+              Bound(GetParam(), 4 * c), "sm_90a", one_signed);
+      }
+    }
+  }
+}
+
+constexpr char kMean[] = R"hir(hackc loop 1
+fn mean "over a runtime extent" {
+  symbol seq in 1..64
+  read @x: T[seq, 9]
+  write @y: T[9]
+  for %c: free in 9 {
+    acc %sum: sum
+    for %s: reduce in seq {
+      %sum <- (f32(@x[%s, %c]) * 1.0)
+    }
+    @y[%c] = T((%sum / f32(seq)))
+  }
+}
+)hir";
+
+TEST_P(LowerLoopTest, AMeanDividesByTheLengthOfTheRun) {
+  std::string text = Replace(With(kMean, GetParam(), {}), "/ (seq)", "/ f32(seq)");
+  for (int64_t seq : {1, 2, 31, 64}) Check(text, {{"seq", seq}}, Bound(GetParam(), seq));
+}
+
+constexpr char kTurn[] = R"hir(hackc loop 1
+fn turn "a matrix whose rows are of runtime length" {
+  symbol seq in 1..64
+  read @x: T[8, seq]
+  write @y: T[8, seq]
+  for %r: free in 8 {
+    for %s: free in seq {
+      @y[%r, %s] = T((f32(@x[%r, %s]) * 2.0))
+    }
+  }
+}
+)hir";
+
+TEST_P(LowerLoopTest, RowsOfRuntimeLength) {
+  for (int64_t seq = 1; seq <= 17; ++seq) {
+    Check(With(kTurn, GetParam(), {}), {{"seq", seq}}, Bound(GetParam(), 1));
+  }
+}
+
+// One key beyond a chunk, and every score far below 0: a weight of exp(0) for what is masked would be all there is.
+TEST_P(LowerLoopTest, AttentionOfStronglyNegativeScores) {
+  std::string text =
+      Replace(With(kAttention, GetParam(), {{"D", 16}}), "(%sc * 0.3)", "((%sc * 0.3) - 1000.0)");
+  for (auto [seq, past] : {std::pair<int64_t, int64_t>{1, 16}, {1, 64}, {3, 62}, {17, 0}}) {
+    // Of scores near -1000 float32 keeps 2^-14, which is what the weights are off by.
+    Check(text, {{"batch", 1}, {"seq", seq}, {"past", past}},
+          2 * Bound(GetParam(), past + seq) + 0x1p-12);
+  }
+}
+
+TEST_P(LowerLoopTest, AttentionOfAnyGroup) {
+  for (const char* group : {"1", "7", "8"}) {
+    const std::string heads = std::to_string(2 * std::stoi(group));
+    std::string text = With(kAttention, GetParam(), {{"D", 16}});
+    text = Replace(Replace(text, "seq, 4, 16]", "seq, " + heads + ", 16]"), "free in 4 ",
+                   "free in " + heads + " ");
+    text = Replace(text, "(%h // 2)", std::string("(%h // ") + group + ")");
+    Check(text, {{"batch", 2}, {"seq", 3}, {"past", 5}}, 2 * Bound(GetParam(), 8));
+  }
+}
+
+// What the last position holds does not reach an earlier query, however large it is.
+TEST_P(LowerLoopTest, AttentionDoesNotSeeTheFuture) {
+  auto loop = ir::ParseLoop(With(kAttention, GetParam(), {{"D", 16}}));
+  ASSERT_OK(loop);
+  auto target = schedule::FindTarget("sm_90a");
+  auto lowered = LowerLoop(*loop, schedule::ChooseSchedule(*loop, *target));
+  ASSERT_OK(lowered);
+  std::vector<std::vector<double>> outputs;
+  for (double last : {1.0, 20000.0}) {  // a number of every dtype
+    std::mt19937 rng(7);
+    FunctionRun run;
+    run.arithmetic = interp::Arithmetic::kHardware;
+    run.symbols = {{"batch", 1}, {"seq", 4}, {"past", 5}};
+    for (const ir::BufferDecl& buffer : loop->fn.buffers) {
+      if (buffer.access == ir::Access::kWrite) continue;
+      std::vector<double>& values =
+          (run.buffers[buffer.name] = Random(buffer, run.symbols, rng)).values;
+      if (buffer.name == "q") continue;
+      std::fill(values.end() - values.size() / 9, values.end(), last);
+    }
+    ASSERT_OK(interp::RunKernel(lowered->kernel, run));
+    outputs.push_back(run.buffers.at("y").values);
+  }
+  const size_t earlier = outputs[0].size() / 4 * 3;
+  EXPECT_TRUE(std::equal(outputs[0].begin(), outputs[0].begin() + earlier, outputs[1].begin()));
+  EXPECT_FALSE(
+      std::equal(outputs[0].begin() + earlier, outputs[0].end(), outputs[1].begin() + earlier));
+}
+
+// The sum of squares of large half-precision inputs is beyond half precision.
+TEST_P(LowerLoopTest, SquaresOfLargeInputs) {
+  auto large = [](FunctionRun& run) {
+    for (double& value : run.buffers.at("x").values) value = value < 0 ? -300 : 300;
+  };
+  for (int64_t c : {5, 256}) {
+    Check(With(kRows, GetParam(), {{"C", c}}), {{"seq", 3}}, Bound(GetParam(), c), "sm_90a", large);
+  }
+}
+
+TEST_P(LowerLoopTest, PowersOfEveryExponent) {
+  auto positive = [](FunctionRun& run) {
+    for (double& value : run.buffers.at("x").values) value = 0.5 + std::abs(value);
+    run.buffers.at("x").Round();
+  };
+  for (const char* exponent : {"0.5", "2.0", "3.0", "-0.5"}) {
+    std::string text = With(kPointwise, GetParam(), {{"C", 9}});
+    text =
+        Replace(text, GetParam() == std::string("f32") ? "((@x[%s, %c]) * 2.0)" : "* 2.0)", "POW");
+    if (GetParam() == std::string("f32")) {
+      text = Replace(text, "POW", std::string("pow(@x[%s, %c], ") + exponent + ")");
+    } else {
+      text = Replace(text, "((f32(@x[%s, %c]) POW",
+                     std::string("(pow(f32(@x[%s, %c]), ") + exponent + ")");
+    }
+    Check(text, {{"seq", 3}}, Bound(GetParam(), 16), "sm_90a", positive);
+  }
+}
+
+// Names that passes make up may be the program's own already.
+TEST_P(LowerLoopTest, NamesThatPassesMakeUpMayBeTaken) {
+  std::string text = With(kLinear, GetParam(), {{"N", 33}, {"K", 40}, {"SEQ", 64}});
+  for (const auto& [from, to] : {std::pair{"%s]", "%k_step]"},
+                                 {"%s,", "%k_step,"},
+                                 {"%s:", "%k_step:"},
+                                 {"%n", "%s_tile"},
+                                 {"%b", "%s_index"},
+                                 {"%sum", "%x_in_0"},
+                                 {"@w", "@x_tile_0"},
+                                 {"@bias", "@y_out_1"}}) {
+    text = Replace(text, from, to);
+  }
+  Check(text, {{"batch", 2}, {"seq", 17}}, Bound(GetParam(), 40));
+}
+
+constexpr char kBatched[] = R"hir(hackc loop 1
+fn batched "x w of each batch, w as [k, n]" {
+  symbol batch in 1..4
+  symbol seq in 1..64
+  read @x: T[batch, seq, K]
+  read @w: T[batch, K, N]
+  write @y: T[batch, seq, N]
+  for %b: free in batch {
+    for %s: free in seq {
+      for %n: free in N {
+        acc %sum: sum
+        for %k: contract in K {
+          %sum <- (f32(@x[%b, %s, %k]) * f32(@w[%b, %k, %n]))
+        }
+        @y[%b, %s, %n] = T(%sum)
+      }
+    }
+  }
+}
+)hir";
+
+// Neither side is square, so that rows and columns cannot be swapped unseen.
+TEST_P(LowerLoopTest, BatchedProductsOfNoSquare) {
+  for (auto [n, k] : {std::pair<int64_t, int64_t>{18, 40}, {64, 24}, {40, 72}}) {
+    Check(Replace(With(kBatched, GetParam(), {{"N", n}, {"K", k}}), "= (%sum)", "= %sum"),
+          {{"batch", 3}, {"seq", 33}}, Bound(GetParam(), k));
+  }
+}
+
+// Rows that one ldmatrix reads at once lie in different banks, and each at a multiple of 16 bytes.
+TEST(LoweredKernels, RowsOfAMatrixLoadFallIntoDifferentBanks) {
+  int loads = 0;
+  for (int64_t k : {24, 64, 128, 512}) {
+    auto loop = ir::ParseLoop(With(kLinear, "bf16", {{"N", 64}, {"K", k}, {"SEQ", 64}}));
+    ASSERT_OK(loop);
+    auto target = schedule::FindTarget("sm_90a");
+    auto lowered = LowerLoop(*loop, schedule::ChooseSchedule(*loop, *target));
+    ASSERT_OK(lowered);
+    std::map<std::string, int64_t> row_bytes;
+    ir::WalkStmts(lowered->kernel.fn.body, [&](const ir::Stmt& s) {
+      if (const auto* alloc = ir::As<ir::Alloc>(s)) {
+        row_bytes[alloc->name] =
+            (alloc->extents.back() + alloc->padding) * ir::SizeOf(alloc->dtype);
+      }
+      const auto* load = ir::As<ir::LoadMatrix>(s);
+      if (load == nullptr) return;
+      ++loads;
+      const int64_t stride = row_bytes.at(load->source);
+      EXPECT_EQ(stride % 16, 0) << load->source;
+      std::set<int64_t> banks;  // of 32, four at a time
+      for (int64_t row = 0; row < 8; ++row) banks.insert(row * stride % 128 / 16);
+      EXPECT_EQ(banks.size(), 8u) << load->source << ", rows of " << stride << " bytes, k " << k;
+    });
+  }
+  EXPECT_GT(loads, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, LowerLoopTest, testing::Values("f32", "bf16", "f16"));

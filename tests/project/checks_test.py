@@ -8,6 +8,7 @@ import pathlib
 import tempfile
 import unittest
 
+import bug_kinds
 import file_headers
 import format as format_check
 import include_direction
@@ -36,6 +37,20 @@ class ChecksTest(unittest.TestCase):
         table = "".join(f'#include "compiler/passes/{name}.h"\n' for name in ("loop/fuse", "loop/unroll", "tile/stage"))
         files.setdefault("compiler/passes/table.cc", table)
         return self.run_on(include_direction.check, files)[0]
+
+    def test_bug_kinds(self):
+        rows = "".join(f"| {number} | a kind | `Suite.Name` |\n" for number in range(1, 41))
+        tests = {"tests/a_test.cc": "TEST_F(Suite,\n       Name) {}\nTEST(Suite, Other) {}\n", "tests/invalid/a.hir": ""}
+        run = lambda table: self.run_on(bug_kinds.check, {**tests, "tests/README.md": table})[0]
+        self.assertEqual(run(rows), [])
+        self.assertEqual(run(rows.replace("| 7 | a kind | `Suite.Name` |", "| 7 | a kind | `Suite.Gone` `invalid/a.hir` |")),
+                         ["tests/README.md: kind 7: there is no test Suite.Gone"])
+        self.assertEqual(run(rows.replace("| 7 | a kind | `Suite.Name` |", "| 7 | a kind | `invalid/b.hir` |")),
+                         ["tests/README.md: kind 7: there is no test invalid/b.hir"])
+        self.assertEqual(run(rows.replace("| 7 | a kind | `Suite.Name` |", "| 7 | a kind | later |")),
+                         ["tests/README.md: kind 7 has no test and does not say why"])
+        self.assertEqual(run(rows.replace("| 7 | a kind | `Suite.Name` |", "| 7 | a kind | none yet: no such code |")), [])
+        self.assertEqual(run(rows.replace("| 40 |", "| 41 |")), ["tests/README.md: kind 40 is missing"])
 
     def test_forbidden_includes(self):
         for source, target in (

@@ -30,6 +30,8 @@ absl::Status ReadFirstLine(std::string_view line, CaseFile& file) {
       HACKC_ASSIGN_OR_RETURN(file.symbols, ParseSymbols(value));
     } else if (key == "target:") {
       file.target = value;
+    } else if (key == "kind:" && (value == "does" || value == "leaves" || value == "edge")) {
+      file.kind = value;
     } else if (key == "entry:") {
       file.entry = value;
     } else if (key == "verify:" && value == "yes") {
@@ -37,7 +39,7 @@ absl::Status ReadFirstLine(std::string_view line, CaseFile& file) {
     } else if (key != "seed:" || !ParseInteger(value, file.seed)) {
       return absl::InvalidArgumentError(Cat(
           "line 1: expected `pass: NAMES`, `symbols: a=1,b=2`, `seed: N`, `target: ARCH`, `verify: "
-          "yes` or `entry: NAME`, got `",
+          "yes`, `kind: does`, `leaves` or `edge`, or `entry: NAME`, got `",
           key, " ", value, "`"));
     }
   }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 // A text of IR that says how it is to be run, and may hold what should come of it. Golden tests are such files.
 //
-//   # pass: split_axes  symbols: seq=5  seed: 1  target: sm_90a
+//   # pass: split_axes  kind: edge  symbols: seq=5  seed: 1  target: sm_90a
 //   hackc loop 1
 //   ...
 //   # ---- expected
 //   hackc tile 1
 //   ...
 //
-// Every part of the first line may be missing, the line itself too; `pass` may list several, as in `a,b`. Replay files
+// Every part of the first line may be missing, the line itself too; `pass` may list several, as in `a,b`. `kind` is what a
+// golden case shows: what the pass `does`, what it `leaves` alone, or an `edge` of sizes. Replay files
 // (compiler/support/replay.h) are such texts too: `verify: yes` is --verify, the pass `emit_cuda` is --emit=cuda, and
 // after `pass: nvrtc  entry: NAME` comes CUDA text.
 // Thread safety: pure functions.
@@ -31,6 +32,7 @@ struct CaseFile {
   std::map<std::string, int64_t> symbols;
   uint64_t seed = 1;
   std::string target = "sm_90a";
+  std::string kind = "does";
   bool verify = false;
   std::string entry;
   std::string input;     // the first line included, so that lines keep their numbers
