@@ -24,8 +24,8 @@ fn split "y += the sum of each row of x, in PARTS parts" {
 )";
 
 // y of the kernel with `value` added for each part; all of y is `start` before.
-std::vector<double> Run(int parts, const std::string& value, double start,
-                        const std::vector<std::pair<std::string, std::string>>& changes = {}) {
+std::vector<double> SumOf(int parts, const std::string& value, double start,
+                          const std::vector<std::pair<std::string, std::string>>& changes = {}) {
   std::string text = absl::StrReplaceAll(
       kText, {{"PARTS", std::to_string(parts)}, {"value = @sum[0]", "value = " + value}});
   text = absl::StrReplaceAll(text, changes);
@@ -40,27 +40,27 @@ std::vector<double> Run(int parts, const std::string& value, double start,
 }
 
 TEST(SplitSum, EverySplitGivesTheSame) {
-  const std::vector<double> whole = Run(1, "@sum[0]", 0);
+  const std::vector<double> whole = SumOf(1, "@sum[0]", 0);
   EXPECT_EQ(whole[0], 253);
-  for (int parts : {2, 4, 8, 64}) EXPECT_EQ(Run(parts, "@sum[0]", 0), whole) << parts;
+  for (int parts : {2, 4, 8, 64}) EXPECT_EQ(SumOf(parts, "@sum[0]", 0), whole) << parts;
 }
 
 // A bias, a residual or a norm belongs behind the last part.
 TEST(SplitSum, AnEpilogueInEachPartIsAnotherResult) {
   for (const char* epilogue : {"(@sum[0] + 1.0)", "rsqrt(@sum[0])", "(@sum[0] * @sum[0])"}) {
-    const std::vector<double> whole = Run(1, epilogue, 0);
+    const std::vector<double> whole = SumOf(1, epilogue, 0);
     for (int parts : {2, 4, 8}) {
-      EXPECT_GT(std::abs(Run(parts, epilogue, 0)[0] - whole[0]), 1e-3 * whole[0]) << epilogue;
+      EXPECT_GT(std::abs(SumOf(parts, epilogue, 0)[0] - whole[0]), 1e-3 * whole[0]) << epilogue;
     }
   }
   // Linear ones may stay.
-  EXPECT_EQ(Run(8, "(@sum[0] * 2.0)", 0), Run(1, "(@sum[0] * 2.0)", 0));
+  EXPECT_EQ(SumOf(8, "(@sum[0] * 2.0)", 0), SumOf(1, "(@sum[0] * 2.0)", 0));
 }
 
 TEST(SplitSum, AnOutputThatNobodyZeroedIsSeen) {
-  EXPECT_TRUE(std::isnan(Run(2, "@sum[0]", NAN)[3]));
+  EXPECT_TRUE(std::isnan(SumOf(2, "@sum[0]", NAN)[3]));
   EXPECT_THAT(([] {
-                Run(2, "@sum[0]", 0, {{"readwrite @y", "write @y"}});
+                SumOf(2, "@sum[0]", 0, {{"readwrite @y", "write @y"}});
               }),
               testing::ThrowsMessage<std::runtime_error>(
                   testing::HasSubstr("@y[0] is read by thread 0 before it was written")));

@@ -19,6 +19,11 @@ ir::TensorModule FaultyTensor(const ir::TensorModule& module) {
   return module;
 }
 
+ir::LoopModule FaultyLoops(const ir::LoopModule& module) {
+  HACKC_CHECK(!Fault("loops throw")) << "on purpose";
+  return module;
+}
+
 absl::StatusOr<ir::TileFn> FaultyTile(const ir::TileFn& tile) {
   if (Fault("tile refuses")) return absl::UnimplementedError("on purpose");
   return tile;
@@ -38,6 +43,7 @@ extern "C" void hackc_pass_plugin(hackc::passes::PassTables& tables) {
   const auto lowering = std::find_if(tables.module.begin(), tables.module.end(),
                                      [](const auto& pass) { return pass.name == "lower_tensor"; });
   tables.module.insert(lowering, {"faulty_tensor", &FaultyTensor});
+  tables.module.push_back({"faulty_loops", &FaultyLoops});
   tables.kernel.insert(tables.kernel.begin(), {"faulty_tile", &FaultyTile});
   tables.kernel.push_back({"faulty_kernel", &FaultyKernel});
 }

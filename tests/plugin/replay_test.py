@@ -69,7 +69,7 @@ class ReplayTest(unittest.TestCase):
         self.assertTrue(path, failed.stderr)
         path = pathlib.Path(path[1])
         self.assertEqual(path.parent, self.folder / "replay")
-        self.assertEqual(path.read_text().splitlines()[0], first_line)
+        self.assertRegex(path.read_text().splitlines()[0], f"^{first_line}$")
         again = run("hackc-opt", "--pass-plugin", PLUGIN, path, fault=fault)
         self.assertEqual(again.returncode, exit_code, again.stderr)
         self.assertEqual(again.stdout, "")
@@ -81,6 +81,11 @@ class ReplayTest(unittest.TestCase):
         again = self.check_fault("tensor throws", "pass faulty_tensor: ", 3, "# pass: faulty_tensor  verify: yes  target: sm_90a")
         self.assertIn("hackc-opt: pass faulty_tensor: ", again)
         self.assertIn("on purpose", again)
+
+    def test_a_pass_of_all_kernels_throws(self):
+        again = self.check_fault("loops throw", "pass faulty_loops: ", 3,
+                                 "# pass: lower_tensor,.*,faulty_loops  verify: yes  target: sm_90a")
+        self.assertIn("hackc-opt: pass faulty_loops: ", again)
 
     def test_a_pass_of_a_kernel_refuses(self):
         again = self.check_fault("tile refuses", "pass faulty_tile, kernel ", 3, "# pass: faulty_tile  verify: yes  target: sm_90a")
