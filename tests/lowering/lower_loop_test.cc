@@ -536,22 +536,6 @@ TEST_P(LowerLoopTest, PowersOfEveryExponent) {
   }
 }
 
-// Names that passes make up may be the program's own already.
-TEST_P(LowerLoopTest, NamesThatPassesMakeUpMayBeTaken) {
-  std::string text = With(kLinear, GetParam(), {{"N", 33}, {"K", 40}, {"SEQ", 64}});
-  for (const auto& [from, to] : {std::pair{"%s]", "%k_step]"},
-                                 {"%s,", "%k_step,"},
-                                 {"%s:", "%k_step:"},
-                                 {"%n", "%s_tile"},
-                                 {"%b", "%s_index"},
-                                 {"%sum", "%x_in_0"},
-                                 {"@w", "@x_tile_0"},
-                                 {"@bias", "@y_out_1"}}) {
-    text = Replace(text, from, to);
-  }
-  Check(text, {{"batch", 2}, {"seq", 17}}, Bound(GetParam(), 40));
-}
-
 constexpr char kBatched[] = R"hir(hackc loop 1
 fn batched "x w of each batch, w as [k, n]" {
   symbol batch in 1..4
