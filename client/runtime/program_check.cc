@@ -18,6 +18,9 @@ namespace {
 constexpr uint64_t kMaxLaunches = 1 << 20;
 constexpr int kMaxRepeatDepth = 8;
 constexpr uint32_t kMaxRepetitions = 1 << 16;
+// Names are made for every repetition of every buffer.
+constexpr uint64_t kMaxTensors = 1 << 20;
+constexpr size_t kMaxNameBytes = 1024;
 // CUDA's limit since compute capability 7.0 with driver 12.1.
 constexpr uint32_t kMaxParameterBytes = 32764;
 
@@ -28,6 +31,7 @@ absl::Status Malformed(const std::string& path, const Parts&... parts) {
 
 absl::Status CheckBuffers(const v1::Program& program) {
   std::set<std::string> names;
+  uint64_t tensors = 0;
   for (int i = 0; i < program.buffers_size(); ++i) {
     const v1::Buffer& buffer = program.buffers(i);
     std::string path = absl::StrCat("buffers[", i, "]");
@@ -40,6 +44,11 @@ absl::Status CheckBuffers(const v1::Program& program) {
     }
     if (buffer.repeat_count() > kMaxRepetitions) {
       return Malformed(path, "repeat_count is ", buffer.repeat_count());
+    }
+    tensors += Repetitions(buffer);
+    if (tensors > kMaxTensors) return Malformed(path, "more than ", kMaxTensors, " tensors");
+    if (buffer.name().size() > kMaxNameBytes || buffer.weight_name().size() > kMaxNameBytes) {
+      return Malformed(path, "a name of more than ", kMaxNameBytes, " bytes");
     }
     if (buffer.kind() == v1::Buffer::WEIGHT && buffer.weight_name().empty()) {
       return Malformed(path, "a WEIGHT without weight_name");
@@ -139,15 +148,15 @@ class StepChecker {
     for (int i = 0; i < steps.size(); ++i) {
       const v1::Step& step = steps[i];
       std::string here = absl::StrCat(path, "[", i, "]");
+      // Both factors stay below 2^32, so the product cannot overflow. A repetition counts too: an empty one launches
+      // nothing, and is walked all the same.
+      const uint64_t inner = times * (step.has_repeat() ? step.repeat().count() : 1);
+      launches_ += inner;
+      if (launches_ > kMaxLaunches) return Malformed(here, "too many launches");
       if (step.has_repeat()) {
-        // Both factors stay below 2^32, so the product cannot overflow.
-        uint64_t inner = times * step.repeat().count();
-        if (inner > kMaxLaunches) return Malformed(here, "too many launches");
         HACKC_RETURN_IF_ERROR(Check(step.repeat().steps(), absl::StrCat(here, ".repeat.steps"),
                                     depth + 1, inner, step.repeat().count()));
       } else if (step.has_launch()) {
-        launches_ += times;
-        if (launches_ > kMaxLaunches) return Malformed(here, "too many launches");
         HACKC_RETURN_IF_ERROR(CheckLaunch(step.launch(), here, count));
       } else {
         return Malformed(here, "neither launch nor repeat");

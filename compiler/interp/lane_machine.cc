@@ -76,7 +76,9 @@ class Machine {
       for (int lane : all) Slot(ir::BuiltinKind::kThread)[lane].i = lane;
       int64_t grid[3] = {1, 1, 1};
       for (size_t i = 0; i < launch_.grid.size() && i < 3; ++i) grid[i] = Constant(launch_.grid[i]);
-      if (grid[0] < 0 || grid[1] < 0 || grid[2] < 0 || grid[0] * grid[1] * grid[2] > kMaxBlocks) {
+      if (grid[0] < 0 || grid[1] < 0 || grid[2] < 0 ||
+          static_cast<__int128>(grid[0]) * grid[1] > kMaxBlocks ||
+          static_cast<__int128>(grid[0] * grid[1]) * grid[2] > kMaxBlocks) {
         Fail("a grid of ", grid[0], " x ", grid[1], " x ", grid[2], " blocks");
       }
       const int blocks = static_cast<int>(grid[0] * grid[1] * grid[2]);

@@ -123,6 +123,7 @@ void AccessProver::Assume(const Expr& condition, bool holds) {
   }
   if (IsFloat(binary->a->dtype) || binary->a->dtype == DType::kBool) return;
   const Expr a = Resolve(binary->a), b = Resolve(binary->b);
+  if (!IsExact(a, ranges_) || !IsExact(b, ranges_)) return;
   // a < b; where a number divides both, they are at least that far apart.
   auto less = [&](const Expr& small, const Expr& large) {
     const int64_t gap = std::gcd(KnownDivisor(small), KnownDivisor(large));
@@ -164,6 +165,7 @@ bool AccessProver::NonNegative(const Expr& e) {
     if (clamp->op == BinaryOp::kMin && NonNegative(clamp->a) && NonNegative(clamp->b)) return true;
   }
   const Expr goal = Resolve(e);
+  if (!IsExact(goal, ranges_)) return false;
   return Prove(goal) || Prove(Simplify(goal, ranges_));
 }
 
@@ -173,6 +175,7 @@ bool AccessProver::Less(const Expr& a, const Expr& b) {
     if (clamp->op == BinaryOp::kMax && Less(clamp->a, b) && Less(clamp->b, b)) return true;
     if (clamp->op == BinaryOp::kMin && (Less(clamp->a, b) || Less(clamp->b, b))) return true;
   }
+  if (!IsExact(Resolve(a), ranges_)) return false;
   const Expr goal = Resolve(MakeBinary(BinaryOp::kSub, b, a) - 1);
   return Prove(goal) || Prove(Simplify(goal, ranges_));
 }

@@ -15,6 +15,10 @@ namespace hackc::ir {
 bool IsComparison(BinaryOp op);
 inline bool IsInteger(DType dtype) { return dtype == DType::kI32 || dtype == DType::kI64; }
 
+inline bool FitsDType(int64_t value, DType dtype) {
+  return dtype != DType::kI32 || (value >= INT32_MIN && value <= INT32_MAX);
+}
+
 int64_t FloorDivide(int64_t a, int64_t b);  // b is neither 0 nor -1
 
 }  // namespace hackc::ir

@@ -9,6 +9,9 @@ namespace {
 // A product of two sums is multiplied out up to this many terms; beyond, it stays one atom.
 constexpr size_t kMaxProductTerms = 6;
 
+// What linear.h promises: the negative of every number is one too.
+bool Fits(int64_t value) { return value != INT64_MIN; }
+
 Linear Constant(int64_t value) { return Linear{{}, value}; }
 Linear Atom(const Expr& e) { return Linear{{{e, 1}}, 0}; }
 
@@ -53,7 +56,9 @@ std::optional<Linear> Product(const Linear& a, const Linear& b) {
   }
   add(Scaled(Linear{b.terms, 0}, a.constant));
   int64_t constant = 0;
-  if (__builtin_mul_overflow(a.constant, b.constant, &constant)) return std::nullopt;
+  if (__builtin_mul_overflow(a.constant, b.constant, &constant) || !Fits(constant)) {
+    return std::nullopt;
+  }
   add(Constant(constant));
   return result;
 }
@@ -62,7 +67,9 @@ std::optional<Linear> Product(const Linear& a, const Linear& b) {
 
 std::optional<Linear> Sum(const Linear& a, const Linear& b) {
   Linear result = a;
-  if (__builtin_add_overflow(a.constant, b.constant, &result.constant)) return std::nullopt;
+  if (__builtin_add_overflow(a.constant, b.constant, &result.constant) || !Fits(result.constant)) {
+    return std::nullopt;
+  }
   for (const Linear::Term& term : b.terms) {
     auto same =
         std::find_if(result.terms.begin(), result.terms.end(),
@@ -71,7 +78,8 @@ std::optional<Linear> Sum(const Linear& a, const Linear& b) {
       result.terms.push_back(term);
       continue;
     }
-    if (__builtin_add_overflow(same->coefficient, term.coefficient, &same->coefficient)) {
+    if (__builtin_add_overflow(same->coefficient, term.coefficient, &same->coefficient) ||
+        !Fits(same->coefficient)) {
       return std::nullopt;
     }
     if (same->coefficient == 0) result.terms.erase(same);
@@ -82,15 +90,20 @@ std::optional<Linear> Sum(const Linear& a, const Linear& b) {
 std::optional<Linear> Scaled(const Linear& a, int64_t factor) {
   if (factor == 0) return Constant(0);
   Linear result = a;
-  if (__builtin_mul_overflow(a.constant, factor, &result.constant)) return std::nullopt;
+  if (__builtin_mul_overflow(a.constant, factor, &result.constant) || !Fits(result.constant)) {
+    return std::nullopt;
+  }
   for (Linear::Term& term : result.terms) {
-    if (__builtin_mul_overflow(term.coefficient, factor, &term.coefficient)) return std::nullopt;
+    if (__builtin_mul_overflow(term.coefficient, factor, &term.coefficient) ||
+        !Fits(term.coefficient)) {
+      return std::nullopt;
+    }
   }
   return result;
 }
 
 Linear ToLinear(const Expr& e) {
-  if (auto value = AsInt(e)) return Constant(*value);
+  if (auto value = AsInt(e); value && Fits(*value)) return Constant(*value);
   std::optional<Linear> result;
   if (const Binary* binary = As<Binary>(e)) {
     if (binary->op == BinaryOp::kAdd) result = Sum(ToLinear(binary->a), ToLinear(binary->b));

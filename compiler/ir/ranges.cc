@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "compiler/ir/linear.h"
+#include "compiler/ir/rewrite.h"
 
 namespace hackc::ir {
 namespace {
@@ -216,8 +217,31 @@ Range Bounds(const Expr& e, const RangeMap& ranges) {
   return OfDType(e->dtype);
 }
 
+bool IsExact(const Expr& e, const RangeMap& ranges) {
+  const Binary* binary = As<Binary>(e);
+  const Unary* unary = As<Unary>(e);
+  const bool sum = (binary && (IsSum(binary->op) || binary->op == BinaryOp::kShl)) ||
+                   (unary && unary->op == UnaryOp::kNeg);
+  if (sum && !IsFloat(e->dtype)) {
+    const Range bounds = Bounds(e, ranges), limits = OfDType(e->dtype);
+    if (bounds.min < limits.min || bounds.max > limits.max || bounds.min == -kNoLimit ||
+        bounds.max == kNoLimit) {
+      return false;
+    }
+    // Sums wrap: what leaves the dtype inside of one and is back at its end does no harm.
+    for (const Linear::Term& term : ToLinear(e).terms) {
+      if (term.atom != e && !IsExact(term.atom, ranges)) return false;
+    }
+    return true;
+  }
+  if (As<Load>(e)) return true;
+  const std::vector<Expr> children = Children(e);
+  return std::all_of(children.begin(), children.end(),
+                     [&](const Expr& child) { return !child || IsExact(child, ranges); });
+}
+
 int64_t KnownDivisor(const Expr& e) {
-  if (auto value = AsInt(e)) return std::abs(*value);
+  if (auto value = AsInt(e)) return *value == INT64_MIN ? int64_t{1} << 62 : std::abs(*value);
   if (const Select* s = As<Select>(e)) return std::gcd(KnownDivisor(s->a), KnownDivisor(s->b));
   const Binary* n = As<Binary>(e);
   if (!n) return 1;

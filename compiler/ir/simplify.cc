@@ -30,7 +30,7 @@ Divided SplitBy(const Linear& total, int64_t divisor) {
 
 class Simplifier {
  public:
-  explicit Simplifier(const RangeMap& ranges) : ranges_(ranges) {}
+  Simplifier(const RangeMap& ranges, std::set<SimplifyRule>* used) : ranges_(ranges), used_(used) {}
 
   // `e` has simplified children; null keeps it.
   Expr Node(const Expr& e) const {
@@ -39,33 +39,48 @@ class Simplifier {
   }
 
  private:
+  // `result`, which `rule` gave.
+  template <typename Result>
+  Result By(SimplifyRule rule, Result result) const {
+    if (used_ != nullptr) used_->insert(rule);
+    return result;
+  }
+
   Expr Rules(const Expr& e) const {
-    if (const Select* select = As<Select>(e); select && Equal(select->a, select->b))
-      return select->a;
+    if (const Select* select = As<Select>(e); select && Equal(select->a, select->b)) {
+      return By(SimplifyRule::kSelectSame, select->a);
+    }
     const Binary* n = As<Binary>(e);
     if (!n || IsFloat(n->a->dtype)) return nullptr;
     switch (n->op) {
       case BinaryOp::kAdd:
       case BinaryOp::kSub:
-      case BinaryOp::kMul: return FromLinear(Recombine(ToLinear(e)), e->dtype);
+      case BinaryOp::kMul: {
+        Expr sum = FromLinear(Recombine(ToLinear(e)), e->dtype);
+        return Equal(sum, e) ? nullptr : By(SimplifyRule::kSum, sum);
+      }
       case BinaryOp::kFloorDiv: return Divide(n->a, n->b, e->dtype);
       case BinaryOp::kMod: return Modulo(n->a, n->b, e->dtype);
       case BinaryOp::kMin:
-        if (ProveLessEqual(n->a, n->b, ranges_)) return n->a;
-        return ProveLessEqual(n->b, n->a, ranges_) ? n->b : nullptr;
-      case BinaryOp::kMax:
-        if (ProveLessEqual(n->a, n->b, ranges_)) return n->b;
-        return ProveLessEqual(n->b, n->a, ranges_) ? n->a : nullptr;
+      case BinaryOp::kMax: {
+        const bool min = n->op == BinaryOp::kMin;
+        const SimplifyRule rule = min ? SimplifyRule::kMin : SimplifyRule::kMax;
+        if (ProveLessEqual(n->a, n->b, ranges_)) return By(rule, min ? n->a : n->b);
+        return ProveLessEqual(n->b, n->a, ranges_) ? By(rule, min ? n->b : n->a) : nullptr;
+      }
       case BinaryOp::kLt:
-        if (ProveLess(n->a, n->b, ranges_)) return BoolLit(true);
-        return ProveLessEqual(n->b, n->a, ranges_) ? BoolLit(false) : nullptr;
+        if (ProveLess(n->a, n->b, ranges_)) return By(SimplifyRule::kLess, BoolLit(true));
+        if (!ProveLessEqual(n->b, n->a, ranges_)) return nullptr;
+        return By(SimplifyRule::kLess, BoolLit(false));
       case BinaryOp::kLe:
-        if (ProveLessEqual(n->a, n->b, ranges_)) return BoolLit(true);
-        return ProveLess(n->b, n->a, ranges_) ? BoolLit(false) : nullptr;
+        if (ProveLessEqual(n->a, n->b, ranges_)) return By(SimplifyRule::kLessEqual, BoolLit(true));
+        if (!ProveLess(n->b, n->a, ranges_)) return nullptr;
+        return By(SimplifyRule::kLessEqual, BoolLit(false));
       case BinaryOp::kEq:
       case BinaryOp::kNe: return Equality(*n);
       case BinaryOp::kAnd:
-      case BinaryOp::kOr: return Equal(n->a, n->b) ? n->a : nullptr;
+      case BinaryOp::kOr:
+        return Equal(n->a, n->b) ? By(SimplifyRule::kSameCondition, n->a) : nullptr;
       default: return nullptr;
     }
   }
@@ -90,7 +105,7 @@ class Simplifier {
         others.terms.erase(others.terms.begin() + static_cast<int64_t>(std::max(i, j)));
         others.terms.erase(others.terms.begin() + static_cast<int64_t>(std::min(i, j)));
         auto joined = whole ? Sum(others, *whole) : std::nullopt;
-        if (joined) return Recombine(*joined);
+        if (joined) return By(SimplifyRule::kRecombine, Recombine(*joined));
       }
     }
     return sum;
@@ -100,13 +115,16 @@ class Simplifier {
     auto divisor = AsInt(b);
     if (!divisor) {  // 0 <= a < b
       bool small = ProveNonNegative(a, ranges_) && ProveLess(a, b, ranges_);
-      return small ? IntLit(0, dtype) : nullptr;
+      return small ? By(SimplifyRule::kDivideSmall, IntLit(0, dtype)) : nullptr;
     }
     if (*divisor <= 0) return nullptr;
     Divided parts = SplitBy(ToLinear(a), *divisor);
     Expr rest = DivideRest(parts.rest, *divisor, dtype);
     auto total = Sum(Recombine(parts.quotient), ToLinear(rest));
-    return total ? FromLinear(Recombine(*total), dtype) : nullptr;
+    if (!total) return nullptr;
+    const bool split = !parts.quotient.terms.empty() || parts.quotient.constant != 0;
+    Expr result = FromLinear(Recombine(*total), dtype);
+    return split ? By(SimplifyRule::kDivideSplit, result) : result;
   }
 
   // rest // divisor, where no coefficient is a multiple of the divisor.
@@ -115,10 +133,11 @@ class Simplifier {
     Range bounds = Bounds(sum, ranges_);
     if (bounds.min > -kNoLimit && bounds.max < kNoLimit &&
         FloorDivide(bounds.min, divisor) == FloorDivide(bounds.max, divisor)) {
-      return IntLit(FloorDivide(bounds.min, divisor), dtype);
+      return By(SimplifyRule::kDivideConstant, IntLit(FloorDivide(bounds.min, divisor), dtype));
     }
     if (auto tile = SplitTile(rest, divisor, dtype)) {  // (g * y + r) // (g * d) = y // d
-      return DivideRest(tile->parts.quotient, divisor / tile->size, dtype);
+      return By(SimplifyRule::kDivideTile,
+                DivideRest(tile->parts.quotient, divisor / tile->size, dtype));
     }
     if (rest.terms.size() == 1 &&
         rest.terms[0].coefficient == 1) {  // (x // p + k) // d = (x + k * p) // (p * d)
@@ -127,8 +146,9 @@ class Simplifier {
       int64_t both = 0, offset = 0;
       if (first && *first > 0 && !__builtin_mul_overflow(*first, divisor, &both) &&
           !__builtin_mul_overflow(*first, rest.constant, &offset)) {
-        return Divide(FromLinear(Recombine(ToLinear(inner->a + offset)), dtype),
-                      IntLit(both, dtype), dtype);
+        return By(SimplifyRule::kDivideNested,
+                  Divide(FromLinear(Recombine(ToLinear(inner->a + offset)), dtype),
+                         IntLit(both, dtype), dtype));
       }
     }
     return FloorDiv(sum, divisor);
@@ -160,10 +180,13 @@ class Simplifier {
     auto divisor = AsInt(b);
     if (!divisor) {  // 0 <= a < b
       bool small = ProveNonNegative(a, ranges_) && ProveLess(a, b, ranges_);
-      return small ? a : nullptr;
+      return small ? By(SimplifyRule::kModuloSmall, a) : nullptr;
     }
     if (*divisor <= 0) return nullptr;
-    return ModuloRest(SplitBy(ToLinear(a), *divisor).rest, *divisor, dtype);
+    const Divided parts = SplitBy(ToLinear(a), *divisor);
+    Expr result = ModuloRest(parts.rest, *divisor, dtype);
+    const bool split = !parts.quotient.terms.empty() || parts.quotient.constant != 0;
+    return split ? By(SimplifyRule::kModuloSplit, result) : result;
   }
 
   // rest % divisor, where no coefficient is a multiple of the divisor and 0 <= constant < divisor.
@@ -176,7 +199,9 @@ class Simplifier {
       Linear others = rest;
       std::erase_if(others.terms, [&](const Linear::Term& t) { return t.atom == term.atom; });
       auto joined = unwrapped ? Sum(others, *unwrapped) : std::nullopt;
-      if (joined) return ModuloRest(SplitBy(Recombine(*joined), divisor).rest, divisor, dtype);
+      if (!joined) continue;
+      return By(SimplifyRule::kModuloNested,
+                ModuloRest(SplitBy(Recombine(*joined), divisor).rest, divisor, dtype));
     }
     for (Linear::Term& term : rest.terms) term.coefficient %= divisor;
     Expr sum = FromLinear(Recombine(rest), dtype);
@@ -184,7 +209,8 @@ class Simplifier {
     if (bounds.min > -kNoLimit && bounds.max < kNoLimit) {
       int64_t turns = FloorDivide(bounds.min, divisor);
       if (turns == FloorDivide(bounds.max, divisor)) {
-        return FromLinear(Recombine(ToLinear(sum - turns * divisor)), dtype);
+        return By(SimplifyRule::kModuloOneTurn,
+                  FromLinear(Recombine(ToLinear(sum - turns * divisor)), dtype));
       }
     }
     // (g * y + r) % (g * d) = g * (y % d) + r
@@ -192,26 +218,32 @@ class Simplifier {
       int64_t turns = divisor / tile->size;
       Expr inner = ModuloRest(SplitBy(tile->parts.quotient, turns).rest, turns, dtype);
       Expr whole = inner * tile->size + FromLinear(tile->parts.rest, dtype);
-      return FromLinear(Recombine(ToLinear(whole)), dtype);
+      return By(SimplifyRule::kModuloTile, FromLinear(Recombine(ToLinear(whole)), dtype));
     }
     return Mod(sum, divisor);
   }
 
   Expr Equality(const Binary& n) const {
     bool equal = n.op == BinaryOp::kEq;
-    if (n.a->dtype == DType::kBool) return Equal(n.a, n.b) ? BoolLit(equal) : nullptr;
-    if (ProveLess(n.a, n.b, ranges_) || ProveLess(n.b, n.a, ranges_)) return BoolLit(!equal);
+    if (n.a->dtype == DType::kBool) {
+      return Equal(n.a, n.b) ? By(SimplifyRule::kSameCondition, BoolLit(equal)) : nullptr;
+    }
+    if (ProveLess(n.a, n.b, ranges_) || ProveLess(n.b, n.a, ranges_)) {
+      return By(SimplifyRule::kEqual, BoolLit(!equal));
+    }
     Linear difference = Difference(n.a, n.b);
-    return difference.terms.empty() && difference.constant == 0 ? BoolLit(equal) : nullptr;
+    const bool same = difference.terms.empty() && difference.constant == 0;
+    return same ? By(SimplifyRule::kEqual, BoolLit(equal)) : nullptr;
   }
 
   const RangeMap& ranges_;
+  std::set<SimplifyRule>* const used_;
 };
 
 }  // namespace
 
-Expr Simplify(const Expr& e, const RangeMap& ranges) {
-  Simplifier simplifier(ranges);
+Expr Simplify(const Expr& e, const RangeMap& ranges, std::set<SimplifyRule>* used) {
+  const Simplifier simplifier(ranges, used);
   return Rewrite(e, [&](const Expr& node) { return simplifier.Node(node); });
 }
 

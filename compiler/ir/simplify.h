@@ -13,14 +13,43 @@
 // Results are stable: Simplify(Simplify(e)) is Simplify(e), and an expression that is already small
 // keeps its handle.
 //
+// Each rule has an id; tests ask which were used, so that none is without a check over all small integers.
+//
 // Thread safety: pure function.
 #pragma once
+
+#include <cstdint>
+#include <set>
 
 #include "compiler/ir/expr.h"
 #include "compiler/ir/ranges.h"
 
 namespace hackc::ir {
 
-Expr Simplify(const Expr& e, const RangeMap& ranges);
+enum class SimplifyRule : uint8_t {
+  kSelectSame,      // select(c, a, a) = a
+  kSum,             // terms of one atom together, products multiplied out
+  kRecombine,       // c * (x // n) + k * (x % n) = k * x, where c = k * n
+  kDivideSmall,     // a // b = 0, where 0 <= a < b
+  kDivideSplit,     // (n * a + b) // n = a + b // n
+  kDivideConstant,  // a // n, where all of a is in one multiple of n
+  kDivideTile,      // (g * y + r) // (g * d) = y // d, where 0 <= r < g
+  kDivideNested,    // (x // p + k) // d = (x + k * p) // (p * d)
+  kModuloSmall,     // a % b = a, where 0 <= a < b
+  kModuloSplit,     // (n * a + b) % n = b % n, coefficients too
+  kModuloNested,    // (x % (d * n)) % d = x % d
+  kModuloOneTurn,   // a % n = a - k * n, where all of a is in one multiple of n
+  kModuloTile,      // (g * y + r) % (g * d) = g * (y % d) + r, where 0 <= r < g
+  kMin,             // the smaller is known
+  kMax,             // the larger is known
+  kLess,            // a < b is known
+  kLessEqual,       // a <= b is known
+  kEqual,           // a == b or a != b is known
+  kSameCondition,   // c && c = c, c || c = c, c == c
+  kCount,
+};
+
+// `used`: when given, gets the rules that were.
+Expr Simplify(const Expr& e, const RangeMap& ranges, std::set<SimplifyRule>* used = nullptr);
 
 }  // namespace hackc::ir

@@ -179,7 +179,7 @@ class OpVerifier {
         Error("load", "index ", Print(indices[i]), " is not an integer");
         continue;
       }
-      if (!ProveNonNegative(indices[i], ranges) ||
+      if (!IsExact(indices[i], ranges) || !ProveNonNegative(indices[i], ranges) ||
           !ProveLess(MakeCast(DType::kI32, indices[i]), shape[i], ranges)) {
         Error("bounds", "index ", Print(indices[i]), " may leave dim ", i, " of @", value, ", ",
               Print(shape[i]));

@@ -89,6 +89,23 @@ TEST(ProgramCheck, RefusesEachDamageByItsPath) {
        [&](auto* p) { layers(p)->set_count(4); }},
       {"entry_points[0].steps[1]: too many launches",
        [&](auto* p) { layers(p)->set_count(1u << 31); }},
+      {"entry_points[0].steps[4]: too many launches",  // none, but walked
+       [](auto* p) {
+         for (int i = 0; i < 2; ++i) {
+           p->mutable_entry_points(0)->add_steps()->mutable_repeat()->set_count(600000);
+         }
+       }},
+      {"buffers[2]: a name of more than 1024 bytes",
+       [](auto* p) { p->mutable_buffers(kWeight)->set_weight_name(std::string(2000, 'w')); }},
+      {"more than 1048576 tensors",
+       [](auto* p) {
+         while (p->buffers_size() < 32) {
+           v1::Buffer* buffer = p->add_buffers();
+           *buffer = p->buffers(kWeight);
+           buffer->set_id(p->buffers_size() - 1);
+           buffer->set_repeat_count(1 << 16);
+         }
+       }},
       {"entry_points[0].steps[3]: neither launch nor repeat",
        [](auto* p) { p->mutable_entry_points(0)->add_steps(); }},
       {"repetitions nested too deep",
