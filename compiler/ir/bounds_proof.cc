@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "compiler/ir/expr_query.h"
 #include "compiler/ir/linear.h"
 #include "compiler/ir/simplify.h"
 
@@ -159,6 +160,7 @@ bool AccessProver::Prove(const Expr& goal) {
 }
 
 bool AccessProver::NonNegative(const Expr& e) {
+  if (!IsInteger(e->dtype)) return false;
   if (const Binary* clamp = As<Binary>(e)) {
     if (clamp->op == BinaryOp::kMax && (NonNegative(clamp->a) || NonNegative(clamp->b)))
       return true;
@@ -170,7 +172,7 @@ bool AccessProver::NonNegative(const Expr& e) {
 }
 
 bool AccessProver::Less(const Expr& a, const Expr& b) {
-  if (a->dtype != b->dtype && !AsInt(a) && !AsInt(b)) return false;
+  if (!CanSubtract(a, b)) return false;
   if (const Binary* clamp = As<Binary>(a)) {
     if (clamp->op == BinaryOp::kMax && Less(clamp->a, b) && Less(clamp->b, b)) return true;
     if (clamp->op == BinaryOp::kMin && (Less(clamp->a, b) || Less(clamp->b, b))) return true;

@@ -19,6 +19,12 @@ inline bool FitsDType(int64_t value, DType dtype) {
   return dtype != DType::kI32 || (value >= INT32_MIN && value <= INT32_MAX);
 }
 
+// Integers of one dtype, or a literal that takes the other's: what IR before its verification may lack.
+inline bool CanSubtract(const Expr& a, const Expr& b) {
+  return IsInteger(a->dtype) && IsInteger(b->dtype) &&
+         (a->dtype == b->dtype || AsInt(a) || AsInt(b));
+}
+
 int64_t FloorDivide(int64_t a, int64_t b);  // b is neither 0 nor -1
 
 }  // namespace hackc::ir

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The generic text form of a node, driven by its field list: `combine {name = @sum, monoid = sum}`.
 // Absent expressions are left out; every other field is printed. Reading takes fields in any order
-// and leaves what is missing at its default.
+// and leaves what is missing at its default, but for names, which have none.
 //
 //   std::string out;
 //   PrintFields(combine, out);                               // {name = @sum, ...}
@@ -168,6 +168,13 @@ absl::StatusOr<T> ParseFields(TextLexer& lexer, const ExprScope& scope) {
     HACKC_RETURN_IF_ERROR(status);
     if (!known) return TextLexer::ErrorAt(at, "`", NodeName<T>(), "` has no field `", at.text, "`");
   }
+  std::string_view missing;
+  ForEachField<T>([&](const auto& field) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(node.*field.member)>, std::string>) {
+      if ((node.*field.member).empty()) missing = field.name;
+    }
+  });
+  if (!missing.empty()) return lexer.Error("`", NodeName<T>(), "` lacks the field `", missing, "`");
   lexer.Take();
   return node;
 }

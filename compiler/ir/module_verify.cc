@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "compiler/ir/expr_parser.h"
+#include "compiler/ir/expr_query.h"
 #include "compiler/ir/linear.h"
 #include "compiler/ir/text_lexer.h"
 
@@ -121,6 +122,8 @@ void ModuleVerifier::Source(const SourceDecl& source, int layer_step) {
 
 bool SameExtent(const Expr& a, const Expr& b) {
   if (Equal(a, b)) return true;
+  if (!IsInteger(a->dtype) || a->dtype != b->dtype)
+    return false;  // reported where they are declared
   const Linear difference = Difference(a, b);
   return difference.terms.empty() && difference.constant == 0;
 }

@@ -11,7 +11,8 @@
 //   M6 weight        weights have constant extents; weights and states have a name, whose "{layer}" and
 //                    "{layer+K}" stand in a segment and have 0 < K < step
 //   M7 constant      a constant has constant extents and as many values as they say, all finite
-//   M8 repeat        count >= 1, first layer >= 0, step >= 1; a segment that repeats carries something
+//   M8 repeat        count >= 1, first layer >= 0, step >= 1, last layer < 2^31; a segment that repeats carries
+//                    something
 //   M9 carry         with carries, there are as many yields, of the types of the carries
 //   M10 result       there are as many results as yields
 //   M11 input        inputs are declared outside segments
@@ -102,6 +103,9 @@ std::vector<std::string> VerifyModule(const Module<Op>& module, OperandsOf&& ope
     if (!IsName(segment.name)) inside.Error("name", "not a name");
     if (segment.count < 1 || segment.first_layer < 0 || segment.layer_step < 1) {
       inside.Error("repeat", "expected count >= 1, first layer >= 0 and step >= 1");
+    } else if (segment.first_layer + (segment.count - int64_t{1}) * segment.layer_step >
+               INT32_MAX) {
+      inside.Error("repeat", "the last layer's number is over 2^31");
     }
     if (segment.count > 1 && segment.carries.empty()) {
       inside.Error("repeat", "repeats ", segment.count, " times and carries nothing");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler/ir/expr_query.h"
 #include "compiler/ir/linear.h"
 #include "compiler/ir/rewrite.h"
 
@@ -161,6 +162,7 @@ void RangeMap::SetBuiltin(BuiltinKind kind, Range range) {
   builtins_[static_cast<int>(kind)] = range;
 }
 void RangeMap::SetAxis(const std::string& name, const Expr& extent) {
+  if (!IsInteger(extent->dtype)) return SetVar(name, OfDType(DType::kI32));
   vars_[name] = {0, std::max<int64_t>(0, Bounds(extent, *this).max - 1)};
   extents_[name] = extent;
 }
@@ -218,26 +220,30 @@ Range Bounds(const Expr& e, const RangeMap& ranges) {
 }
 
 bool IsExact(const Expr& e, const RangeMap& ranges) {
-  const Binary* binary = As<Binary>(e);
-  const Unary* unary = As<Unary>(e);
-  const bool sum = (binary && (IsSum(binary->op) || binary->op == BinaryOp::kShl)) ||
-                   (unary && unary->op == UnaryOp::kNeg);
-  if (sum && !IsFloat(e->dtype)) {
-    const Range bounds = Bounds(e, ranges), limits = OfDType(e->dtype);
-    if (bounds.min < limits.min || bounds.max > limits.max || bounds.min == -kNoLimit ||
-        bounds.max == kNoLimit) {
-      return false;
-    }
-    // Sums wrap: what leaves the dtype inside of one and is back at its end does no harm.
-    for (const Linear::Term& term : ToLinear(e).terms) {
-      if (term.atom != e && !IsExact(term.atom, ranges)) return false;
-    }
-    return true;
-  }
+  const auto below = [&](const Expr& parent) {
+    const std::vector<Expr> children = Children(parent);
+    return std::all_of(children.begin(), children.end(),
+                       [&](const Expr& child) { return !child || IsExact(child, ranges); });
+  };
+  const auto is_sum = [](const Expr& node) {
+    const Binary* binary = As<Binary>(node);
+    const Unary* unary = As<Unary>(node);
+    return !IsFloat(node->dtype) &&
+           ((binary && (IsSum(binary->op) || binary->op == BinaryOp::kShl)) ||
+            (unary && unary->op == UnaryOp::kNeg));
+  };
   if (As<Load>(e)) return true;
-  const std::vector<Expr> children = Children(e);
-  return std::all_of(children.begin(), children.end(),
-                     [&](const Expr& child) { return !child || IsExact(child, ranges); });
+  if (!is_sum(e)) return below(e);
+  const Range bounds = Bounds(e, ranges), limits = OfDType(e->dtype);
+  if (bounds.min < limits.min || bounds.max > limits.max || bounds.min == -kNoLimit ||
+      bounds.max == kNoLimit) {
+    return false;
+  }
+  // Sums wrap: what leaves the dtype inside of one and is back at its end does no harm.
+  const Linear linear = ToLinear(e);
+  return std::all_of(linear.terms.begin(), linear.terms.end(), [&](const Linear::Term& term) {
+    return is_sum(term.atom) ? below(term.atom) : IsExact(term.atom, ranges);
+  });
 }
 
 int64_t KnownDivisor(const Expr& e) {
@@ -276,10 +282,10 @@ bool ProveNonNegative(const Expr& e, const RangeMap& ranges) {
   return NonNegative(ToLinear(e), ranges, kMaxSubstitutions);
 }
 bool ProveLessEqual(const Expr& a, const Expr& b, const RangeMap& ranges) {
-  return ProveNonNegative(MakeBinary(BinaryOp::kSub, b, a), ranges);
+  return CanSubtract(a, b) && ProveNonNegative(MakeBinary(BinaryOp::kSub, b, a), ranges);
 }
 bool ProveLess(const Expr& a, const Expr& b, const RangeMap& ranges) {
-  return ProveNonNegative(MakeBinary(BinaryOp::kSub, b, a) - 1, ranges);
+  return CanSubtract(a, b) && ProveNonNegative(MakeBinary(BinaryOp::kSub, b, a) - 1, ranges);
 }
 
 }  // namespace hackc::ir

@@ -101,8 +101,16 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "replay: no inputs\n");
     return 2;
   }
-  for (int signal : {SIGABRT, SIGSEGV, SIGFPE, SIGILL, SIGBUS, SIGALRM})
-    std::signal(signal, OnSignal);
+  // On a stack of its own: what nests too deep has none left.
+  static char handler_stack[1 << 16];
+  const stack_t stack{.ss_sp = handler_stack, .ss_flags = 0, .ss_size = sizeof(handler_stack)};
+  sigaltstack(&stack, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = OnSignal;
+  action.sa_flags = SA_ONSTACK;
+  for (int signal : {SIGABRT, SIGSEGV, SIGFPE, SIGILL, SIGBUS, SIGALRM}) {
+    sigaction(signal, &action, nullptr);
+  }
   const double start = ProcessorSeconds();
   for (const std::string& input : corpus) RunOne(input);
   hackc::fuzz::Random random(seed);

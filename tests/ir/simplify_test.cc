@@ -4,85 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
+#include <functional>
 #include <random>
 
-#include "compiler/ir/linear.h"
+#include "tests/ir/index_check.h"
 
 namespace hackc::ir {
 namespace {
-
-using Values = std::map<std::string, int64_t>;
-
-// Reference semantics of index arithmetic.
-int64_t Eval(const Expr& e, const Values& values) {
-  if (auto value = AsInt(e)) return *value;
-  if (const Var* var = As<Var>(e)) return values.at(var->name);
-  if (const Symbol* symbol = As<Symbol>(e)) return values.at(symbol->name);
-  if (const Select* s = As<Select>(e))
-    return Eval(s->condition, values) ? Eval(s->a, values) : Eval(s->b, values);
-  if (const Unary* u = As<Unary>(e)) {
-    return u->op == UnaryOp::kNot ? !Eval(u->a, values) : -Eval(u->a, values);
-  }
-  const Binary& n = std::get<Binary>(e->node);
-  int64_t a = Eval(n.a, values), b = Eval(n.b, values);
-  auto floor_divide = [](int64_t x, int64_t y) {
-    int64_t q = x / y;
-    return q * y != x && ((x < 0) != (y < 0)) ? q - 1 : q;
-  };
-  switch (n.op) {
-    case BinaryOp::kAdd: return a + b;
-    case BinaryOp::kSub: return a - b;
-    case BinaryOp::kMul: return a * b;
-    case BinaryOp::kFloorDiv: return floor_divide(a, b);
-    case BinaryOp::kMod: return a - b * floor_divide(a, b);
-    case BinaryOp::kMin: return std::min(a, b);
-    case BinaryOp::kMax: return std::max(a, b);
-    case BinaryOp::kLt: return a < b;
-    case BinaryOp::kLe: return a <= b;
-    case BinaryOp::kEq: return a == b;
-    case BinaryOp::kNe: return a != b;
-    case BinaryOp::kAnd: return a && b;
-    case BinaryOp::kOr: return a || b;
-    case BinaryOp::kBitAnd: return a & b;
-    case BinaryOp::kBitXor: return a ^ b;
-    case BinaryOp::kShl: return a << b;
-    case BinaryOp::kShr: return a >> b;
-    default: ADD_FAILURE(); return 0;
-  }
-}
-
-// Simplified and original agree at every point, stay within Bounds, and the result is stable.
-void CheckEverywhere(const Expr& e, const std::vector<std::pair<std::string, Range>>& vars) {
-  RangeMap ranges;
-  for (const auto& [name, range] : vars) ranges.SetVar(name, range);
-  Expr simple = Simplify(e, ranges);
-  Range bounds = Bounds(e, ranges);
-  int64_t divisor = KnownDivisor(e);
-  Values values;
-  std::function<void(size_t)> visit = [&](size_t i) {
-    if (::testing::Test::HasFailure()) return;
-    if (i < vars.size()) {
-      for (int64_t v = vars[i].second.min; v <= vars[i].second.max; ++v) {
-        values[vars[i].first] = v;
-        visit(i + 1);
-      }
-      return;
-    }
-    int64_t expected = Eval(e, values);
-    ASSERT_EQ(Eval(simple, values), expected) << Print(e) << " became " << Print(simple);
-    ASSERT_LE(bounds.min, expected) << Print(e);
-    ASSERT_GE(bounds.max, expected) << Print(e);
-    if (divisor == 0) {
-      ASSERT_EQ(expected, 0) << Print(e);
-    } else {
-      ASSERT_EQ(expected % divisor, 0) << Print(e) << " by " << divisor;
-    }
-  };
-  visit(0);
-  EXPECT_TRUE(Equal(Simplify(simple, ranges), simple))
-      << Print(e) << " -> " << Print(simple) << " -> " << Print(Simplify(simple, ranges));
-}
 
 const Expr kX = Axis("x"), kY = Axis("y");
 

@@ -94,7 +94,8 @@ class Pipeliner {
     int depth = 0;
     for (const Stmt& stmt : loop.body) {
       const auto* alloc = As<Alloc>(stmt);
-      if (alloc && alloc->slots > 1) {
+      // Rings that an inner loop has left here are its own.
+      if (alloc && alloc->slots > 1 && !done_.count(alloc->name)) {
         HACKC_CHECK(depth == 0 || depth == alloc->slots)
             << alloc->name << ": rings of one loop differ in depth";
         depth = alloc->slots;
@@ -107,6 +108,7 @@ class Pipeliner {
       }
     }
     if (rings.empty()) return false;
+    done_.insert(rings.begin(), rings.end());
     Block first = allocs;
     if (nested) first.push_back(MakeStmt(Barrier{}));
     auto fill = [&](const Expr& inside, const Expr& index, Block& into) {
@@ -140,6 +142,7 @@ class Pipeliner {
   }
 
   const KernelFn& kernel_;
+  std::set<std::string> done_;  // rings that are filled ahead
   int counter_ = 0;
 };
 
