@@ -158,6 +158,8 @@ TEST(StmtText, ErrorsNameLineColumnAndWhatWasExpected) {
   EXPECT_EQ(error("combine {monoid = sum, monoid = max} }"),
             "line 4, column 24: field `monoid` is given twice");
   EXPECT_EQ(error("combine {size = 3} }"), "line 4, column 10: `combine` has no field `size`");
+  EXPECT_EQ(error("combine {monoid = sum} }"),
+            "line 4, column 22: `combine` lacks the field `name`");
   EXPECT_EQ(error("@x[0] = 1.0 when 3 }"), "line 4, column 18: expected a bool condition, got i32");
   EXPECT_EQ(error(""), "line 4, column 1: expected a statement or `}`, got the end of the text");
   EXPECT_EQ(ParseLoop("hackc tile 1").status().message(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/passes/tile/expand_softmax.h"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 
@@ -144,8 +145,13 @@ class Expander {
     return Rewrite(value, [&](const Expr& node) -> Expr {
       const auto* load = As<Load>(node);
       if (load == nullptr) return nullptr;
+      const bool varies =
+          std::any_of(load->indices.begin(), load->indices.end(), [&](const Expr& index) {
+            const std::vector<std::string> names = FreeVars(index);
+            return std::find(names.begin(), names.end(), axis) != names.end();
+          });
       for (const BufferDecl& buffer : tile_.fn.buffers) {
-        if (buffer.name != load->buffer) continue;
+        if (buffer.name != load->buffer || !varies) continue;
         for (size_t i = 0; i < load->indices.size(); ++i) {
           const auto* var = As<Var>(load->indices[i]);
           bool along = var != nullptr && var->name == axis;
@@ -231,8 +237,17 @@ class Expander {
     body.push_back(MakeStmt(Alloc{scores, DType::kF32, MemorySpace::kLocal, {chunk}}));
     body.push_back(MakeStmt(Accumulator{chunk_max, Monoid::kMax, {}, {}}));
     Block score_loop = MapAxis(score_body, j, at(score_axis));
-    Expr masked = MakeSelect(Lt(at(score_axis), end), bind(update->operands[0], score_axis),
-                             FloatLit(-kInfinity));
+    Expr inside = Lt(at(score_axis), end);
+    if (update->guard) {
+      const Expr guard = inline_lets(update->guard);
+      for (const For& value_loop : value_loops) {
+        const std::vector<std::string> names = FreeVars(guard);
+        HACKC_CHECK(std::find(names.begin(), names.end(), value_loop.axis) == names.end())
+            << state.name << ": a guard that differs between the columns of one weight";
+      }
+      inside = And(inside, bind(guard, score_axis));
+    }
+    Expr masked = MakeSelect(inside, bind(update->operands[0], score_axis), FloatLit(-kInfinity));
     score_loop.push_back(MakeStmt(Let{scores + "_masked", masked}));
     Expr masked_var = MakeVar(scores + "_masked", DType::kF32);
     score_loop.push_back(MakeStmt(Store{scores, {Axis(score_axis)}, masked_var, nullptr}));

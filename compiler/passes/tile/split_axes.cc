@@ -524,6 +524,12 @@ class Splitter {
       }
     }
     if (axes.empty()) return;
+    // What only a guard depends on must be one value for the whole tile.
+    for (const std::string& name : load.guard ? FreeVars(load.guard) : std::vector<std::string>()) {
+      const bool indexes = std::find(axes.begin(), axes.end(), name) != axes.end();
+      const auto known = axes_.find(name);
+      if (!indexes && (inner.count(name) || known == axes_.end() || known->second.tile > 1)) return;
+    }
     std::string name = Fresh(load.buffer + "_tile");
     // Copy layout: vectors along the last axis, threads over what is left, registers for the rest.
     int vector = 16 / SizeOf(load.dtype);
