@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "compiler/ir/ranges.h"
+#include "compiler/ir/rewrite.h"
 #include "compiler/ir/tensor_walk.h"
 #include "compiler/support/cat.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -38,12 +39,12 @@ double Steps(const ir::Block& block, ir::RangeMap& ranges) {
       const double trips = Volume({loop->extent}, ranges);
       ranges.SetAxis(loop->axis, loop->extent);
       own += trips * (1 + Steps(loop->body, ranges));
-    } else if (const ir::If* branch = ir::As<ir::If>(s)) {
-      own += Steps(branch->then, ranges);
     } else if (const ir::Alloc* alloc = ir::As<ir::Alloc>(s)) {
       for (int64_t extent : alloc->extents) own *= static_cast<double>(extent);
     } else if (const ir::Accumulator* acc = ir::As<ir::Accumulator>(s)) {
       own *= Volume(acc->extents, ranges);
+    } else {
+      own += Steps(ir::ChildBlock(s), ranges);
     }
     steps += own;
   }
