@@ -24,6 +24,10 @@
 
 namespace hackc::ir {
 
+// True when no part of `e` leaves its dtype, so that proofs over whole numbers hold. What loads hold and are indexed by
+// is not looked at.
+bool IsExact(const Expr& e, const RangeMap& ranges);
+
 class AccessProver {
  public:
   explicit AccessProver(const std::vector<SymbolDecl>& symbols) : ranges_(symbols) {}

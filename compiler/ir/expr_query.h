@@ -15,10 +15,6 @@ namespace hackc::ir {
 bool IsComparison(BinaryOp op);
 inline bool IsInteger(DType dtype) { return dtype == DType::kI32 || dtype == DType::kI64; }
 
-inline bool FitsDType(int64_t value, DType dtype) {
-  return dtype != DType::kI32 || (value >= INT32_MIN && value <= INT32_MAX);
-}
-
 // Integers of one dtype, or a literal that takes the other's: what IR before its verification may lack.
 inline bool CanSubtract(const Expr& a, const Expr& b) {
   return IsInteger(a->dtype) && IsInteger(b->dtype) &&

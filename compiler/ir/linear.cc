@@ -9,7 +9,7 @@ namespace {
 // A product of two sums is multiplied out up to this many terms; beyond, it stays one atom.
 constexpr size_t kMaxProductTerms = 6;
 
-// What linear.h promises: the negative of every number is one too.
+// Every number in a sum has a negative: the one that has none counts as an overflow.
 bool Fits(int64_t value) { return value != INT64_MIN; }
 
 Linear Constant(int64_t value) { return Linear{{}, value}; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/tensor_verify.h"
 
+#include "compiler/ir/bounds_proof.h"
 #include "compiler/ir/expr_query.h"
 #include "compiler/ir/module_text.h"
 #include "compiler/ir/module_verify.h"
