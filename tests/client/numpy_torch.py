@@ -41,6 +41,15 @@ class Tensor(numpy.ndarray):
     def argmax(self, dim, keepdim=False):
         return numpy.argmax(numpy.asarray(self), axis=dim, keepdims=keepdim).view(Tensor)
 
+    def clamp(self, least, most):
+        return self.clip(least, most)
+
+    def clone(self):
+        return aligned(self)
+
+    def scatter_(self, dim, index, values):
+        numpy.put_along_axis(self, index, values, dim)
+
     def int(self):
         return self.astype(numpy.int32)
 
@@ -78,6 +87,9 @@ def module():
     torch.Tensor, torch.empty = Tensor, empty
     torch.device = lambda kind, index: f"{kind}:{index}"
     torch.zeros = lambda shape, dtype, device: aligned(numpy.zeros(shape, dtype))
+    torch.full = lambda shape, value, dtype, device: aligned(numpy.full(shape, value, dtype))
+    torch.arange = lambda count, device: aligned(numpy.arange(count))
+    torch.where = lambda condition, a, b: numpy.where(condition, a, b).view(Tensor)
     torch.as_tensor = lambda values, device: aligned(numpy.asarray(values))
     torch.cuda = types.SimpleNamespace(
         current_stream=lambda device: types.SimpleNamespace(cuda_stream=0), current_device=lambda: 0,

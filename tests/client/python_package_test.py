@@ -75,6 +75,7 @@ import numpy  # noqa: E402
 cuda = ctypes.CDLL(FAKE_CUDA)  # first: what asks for libcuda.so.1 afterwards gets this one
 import hackc  # noqa: E402
 from hackc import dlpack  # noqa: E402
+from hackc.generation import generate  # noqa: E402
 from hackc.v1 import compiler_pb2  # noqa: E402
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -471,6 +472,75 @@ class WithoutTorch(WithLocalServer):
             self.program.load("cpu")
 
 
+class Summing:
+    """Stands for a Runtime whose model can be computed: the token after a sequence is the sum of its tokens, modulo 89.
+    What lies in the cache behind a sequence's end is whatever was written there."""
+
+    VOCABULARY, CALL, PAST = 89, 4, 40
+
+    def __init__(self, torch, picks):
+        self.torch, self.picks = torch, picks
+
+    def symbols(self):
+        return {"batch": (1, 4), "seq": (1, self.CALL), "past": (0, self.PAST)}
+
+    def lowest(self):
+        return {"batch": 1, "seq": 1, "past": 0}
+
+    def tensors(self, entry, symbols):
+        return dict.fromkeys(["input_ids", "past_lengths"] + ["last_positions"] * self.picks)
+
+    def dtype_of(self, entry, name):
+        return "int32"
+
+    def new_states(self, batch, pages=None):
+        return {"cache": numpy.full((batch, self.PAST + self.CALL), 77)}
+
+    def run(self, entry, symbols, states, input_ids, past_lengths, last_positions=None):
+        batch, count = input_ids.shape
+        assert (entry == "decode") == (count == 1 and symbols["past"] > 0)
+        assert count <= self.CALL and past_lengths.max() == symbols["past"] <= self.PAST
+        logits = numpy.zeros((batch, count, self.VOCABULARY), numpy.float32)
+        for b in range(batch):
+            past = past_lengths[b]
+            states["cache"][b, past:past + count] = input_ids[b]
+            for s in range(count):
+                logits[b, s, states["cache"][b, :past + s + 1].sum() % self.VOCABULARY] = 1
+        if self.picks and entry == "prefill":
+            logits = logits[numpy.arange(batch), last_positions][:, None]
+        return {"logits": logits.view(numpy_torch.Tensor)}
+
+    def capture(self, entry, symbols, **call):
+        return types.SimpleNamespace(launch=lambda symbols: self.run(entry, symbols, **call))
+
+
+class Generation(unittest.TestCase):
+    def test_every_sequence_is_continued_as_if_alone(self):
+        torch = numpy_torch.module()
+        memory = types.SimpleNamespace(torch=torch, device="cuda:0")
+        prompts = [[3, 50, 61, 2, 9, 88, 1, 4, 5], [7], [8, 13, 21, 34], [5, 4, 3, 2, 1]]
+        expected = []
+        for prompt in prompts:
+            row = list(prompt)
+            for _ in range(6):
+                row.append(sum(row) % Summing.VOCABULARY)
+            expected.append(row + [0] * (15 - len(row)))
+        for picks in (False, True):
+            for graph in (False, True):
+                runtime = Summing(torch, picks)
+                got = generate(runtime, memory, prompts, None, 6, 0, 0, None, None, graph, None)
+                self.assertEqual(got.tolist(), expected)
+                padded = [prompt + [55] * (9 - len(prompt)) for prompt in prompts]  # what stands behind is nobody's
+                got = generate(runtime, memory, numpy.array(padded), [9, 1, 4, 5], 6, 0, 0, None, None, graph, None)
+                self.assertEqual(got.tolist(), expected)
+                got = generate(runtime, memory, prompts[0], None, 6, 0, 0, None, None, graph, None)
+                self.assertEqual(got.tolist(), expected[:1])
+                # The second token of the second sequence ends it: 7, 7, 14.
+                got = generate(runtime, memory, prompts[1:3], None, 6, 0, 0, None, 14, graph, None)
+                self.assertEqual(got[0].tolist(), [7, 7, 14] + [14] * 7)
+                self.assertEqual(got[1].tolist(), expected[2][:10])
+
+
 class Generate(WithLocalServer):
     def setUp(self):
         self.enter = contextlib.ExitStack()
@@ -484,6 +554,33 @@ class Generate(WithLocalServer):
             tokens = self.runtime.generate([[1, 2, 3], [4, 5, 6]], 4, graph=graph, on_token=seen.append)
             self.assertEqual(tokens.tolist(), [[1, 2, 3, 7, 7, 7, 7], [4, 5, 6, 7, 7, 7, 7]])
             self.assertEqual([token.shape for token in seen], [(2, 1)] * 4)
+
+    def test_sequences_of_unequal_lengths(self):
+        expected = [[1, 2, 3, 7, 7, 7], [4, 7, 7, 7, 0, 0]]
+        for ids, lengths in [([[1, 2, 3], [4]], None), (numpy.array([[1, 2, 3], [4, 9, 9]]), [3, 1])]:
+            lasts = []
+            with mock.patch.object(self.runtime, "run", wraps=self.runtime.run) as run:
+                tokens = self.runtime.generate(ids, 3, lengths=lengths, graph=False,
+                                               on_token=lambda _: lasts.append(
+                                                   run.call_args.kwargs["past_lengths"].tolist()))
+            self.assertEqual(tokens.tolist(), expected)
+            # After each call the lengths move on in place: 3 and 1 tokens of the prompts, then one more each time.
+            self.assertEqual(lasts, [[3, 1], [4, 2], [5, 3]])
+            self.assertEqual([call.args[1]["past"] for call in run.call_args_list], [0, 3, 4])
+        for lengths in ([3], [3, 0], [4, 1]):
+            with self.assertRaisesRegex(hackc.InvalidArgument, "ids: expected 2 lengths of 1 to 3, got"):
+                self.runtime.generate(numpy.zeros((2, 3), numpy.int64), 1, lengths=lengths)
+
+    def test_paged_caches_and_one_row_of_logits(self):
+        runtime = self.compile(GOLDEN, page_size=16, logits="last").load().bind(GOLDEN)
+        with mock.patch.object(runtime, "run", wraps=runtime.run) as run:
+            tokens = runtime.generate([list(range(20)), [4, 5]], 3, graph=False)
+        self.assertEqual(tokens[1].tolist(), [4, 5, 7, 7, 7] + [0] * 18)
+        lasts = [call.kwargs["last_positions"].tolist() for call in run.call_args_list[:2]]
+        self.assertEqual(lasts, [[15, 1], [3, 0]])
+        table = run.call_args.kwargs["page_table"]
+        self.assertEqual(sorted(table.ravel().tolist()), list(range(table.size)))
+        self.assertEqual(runtime.generate([[4, 5]], 3).tolist(), [[4, 5, 7, 7, 7]])
 
     def test_long_prompts_go_in_parts(self):
         with mock.patch.object(self.runtime, "run", wraps=self.runtime.run) as run:
@@ -499,7 +596,7 @@ class Generate(WithLocalServer):
         for ids, count, kind, expected in [
             ([[1] * 20], 15, hackc.OutOfRange, "20 tokens and 15 more need a cache of 34, the program is compiled for 33"),
             ([[1], [2], [3]], 1, hackc.InvalidArgument, "ids: 3 sequences, the program is compiled for 1..2"),
-            ([[1]], 0, hackc.InvalidArgument, "at least one token"),
+            ([[1]], 0, hackc.InvalidArgument, "max_new_tokens: expected at least 1, got 0"),
         ]:
             with self.subTest(expected), self.assertRaisesRegex(kind, expected):
                 self.runtime.generate(ids, count)

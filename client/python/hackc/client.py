@@ -161,7 +161,8 @@ class Client:
 
         `arch` is the target ("sm_90a"), else this machine's GPU if PyTorch sees one, else the server's default.
         `layers` compiles only the first N. `page_size` positions are a page of a paged cache; `logits` "last" gives
-        those of one position of each sequence, [batch, 1, vocab]. `on_event` is called with each event; what it raises ends the compile.
+        those of one position of each sequence, [batch, 1, vocab]. `on_event` is called with each event; what it raises
+        ends the compile.
         Raises InvalidConfig, CompileError, Unavailable, DeadlineExceeded, ResourceExhausted and others of HackcError.
         """
         with self.stream(config, dtype=dtype, shapes=shapes, arch=arch, layers=layers, name=name,

@@ -341,12 +341,12 @@ class Runtime:
         return results
 
     def __call__(self, input_ids: Any, *, past: int = 0, states: Mapping[str, Any] | None = None,
-                 outputs: Mapping[str, Any] | None = None, stream: Any = None) -> dict[str, Any]:
+                 outputs: Mapping[str, Any] | None = None, stream: Any = None, **inputs: Any) -> dict[str, Any]:
         """run() with the entry point that fits: "decode" for one token after others, if the program has it."""
         bounds = self.symbols()
         entry = "decode" if "past" in bounds and past > 0 and input_ids.shape[-1] == 1 else "prefill"
         symbols = {"past": past} if "past" in bounds else {}
-        return self.run(entry, symbols, outputs, states, stream=stream, input_ids=input_ids)
+        return self.run(entry, symbols, outputs, states, stream=stream, input_ids=input_ids, **inputs)
 
     def capture(self, entry: str = "prefill", symbols: Symbols | None = None,
                 outputs: Mapping[str, Any] | None = None, states: Mapping[str, Any] | None = None,
@@ -363,11 +363,13 @@ class Runtime:
         lib.check(lib.load().hackc_graph_capture_kernels(*arguments, names, len(kernels), ctypes.byref(handle)))
         return Graph(self, handle, results, values, kept, kept[2])
 
-    def generate(self, ids: Any, max_new_tokens: int = 64, *, temperature: float = 0.0, top_k: int = 0,
-                 seed: int | None = None, eos_token_id: int | None = None, graph: bool = True,
+    def generate(self, ids: Any, max_new_tokens: int = 64, *, lengths: Any = None, temperature: float = 0.0,
+                 top_k: int = 0, seed: int | None = None, eos_token_id: int | None = None, graph: bool = True,
                  on_token: Callable[[Any], None] | None = None) -> Any:
-        """Continues `ids` ([batch, n], integers of any kind, a tensor or nested lists): [batch, n + new] on the GPU.
+        """Continues `ids` ([batch, n], integers of any kind): int64 [batch, n + new] on the GPU.
 
+        Sequences may differ in length: nested lists as they are, or a tensor padded at its end with `lengths`
+        [batch]. Each is continued right behind its own end, and padded with `eos_token_id`, else 0, at the end.
         `temperature` 0 takes the likeliest token; above, one is drawn with softmax(logits / temperature), among
         the `top_k` likeliest if given, from `seed`. With `eos_token_id`, sequences that have ended are filled with
         it, and generation ends when all have, which the GPU is asked every 8 tokens; without, nothing waits for
@@ -375,7 +377,8 @@ class Runtime:
         """
         from hackc.generation import generate
 
-        return generate(self, self._memory, ids, max_new_tokens, temperature, top_k, seed, eos_token_id, graph, on_token)
+        return generate(self, self._memory, ids, lengths, max_new_tokens, temperature, top_k, seed, eos_token_id, graph,
+                        on_token)
 
 
 def _detached(tensor: Any) -> Any:
