@@ -201,8 +201,7 @@ Expr MakeUnary(UnaryOp op, Expr a) {
     HACKC_CHECK(a->dtype == DType::kBool) << Print(a);
     if (auto value = AsInt(a)) return BoolLit(!*value);
   } else if (auto value = AsInt(a); value && op == UnaryOp::kNeg) {
-    auto negated = FoldInts(BinaryOp::kSub, 0, *value);
-    if (negated && FitsDType(*negated, a->dtype)) return IntLit(*negated, a->dtype);
+    if (auto negated = FoldInts(BinaryOp::kSub, 0, *value)) return IntLit(*negated, a->dtype);
   }
   return Make(Unary{op, a}, a->dtype);
 }
@@ -218,9 +217,7 @@ Expr MakeBinary(BinaryOp op, Expr a, Expr b) {
                                     << Name(a->dtype) << " and " << Name(b->dtype);
   DType dtype = IsComparison(op) ? DType::kBool : a->dtype;
   if (va && vb) {
-    if (auto folded = FoldInts(op, *va, *vb); folded && FitsDType(*folded, dtype)) {
-      return IntLit(*folded, dtype);
-    }
+    if (auto folded = FoldInts(op, *va, *vb)) return IntLit(*folded, dtype);
   }
   if (!IsFloat(a->dtype)) {
     if (op == BinaryOp::kAdd && va == 0) return b;
@@ -248,10 +245,8 @@ Expr MakeSelect(Expr condition, Expr a, Expr b) {
 Expr MakeCast(DType dtype, Expr a) {
   HACKC_CHECK(a != nullptr);
   if (a->dtype == dtype) return a;
-  if (auto value = AsInt(a);
-      value && !IsFloat(dtype) && dtype != DType::kBool && FitsDType(*value, dtype)) {
+  if (auto value = AsInt(a); value && !IsFloat(dtype) && dtype != DType::kBool)
     return IntLit(*value, dtype);
-  }
   return Make(Cast{dtype, std::move(a)}, dtype);
 }
 

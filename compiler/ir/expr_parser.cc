@@ -85,12 +85,8 @@ class Parser {
     TextLexer ahead = lexer_;
     ahead.Accept("-");
     if (ahead.Peek().kind == TokenKind::kInteger) {
-      const bool wide = ahead.Peek().text.back() == 'l';
-      const Token at = lexer_.Peek();
+      bool wide = ahead.Peek().text.back() == 'l';
       HACKC_ASSIGN_OR_RETURN(int64_t value, lexer_.Integer("an integer"));
-      if (!wide && !FitsDType(value, DType::kI32)) {
-        return TextLexer::ErrorAt(at, value, " does not fit i32; ", value, "l is an i64");
-      }
       return IntLit(value, wide ? DType::kI64 : DType::kI32);
     }
     HACKC_ASSIGN_OR_RETURN(double value, lexer_.Number("a number"));
@@ -208,14 +204,8 @@ class Parser {
 
   absl::StatusOr<Expr> Combine(const Token& at, BinaryOp op, Expr a, Expr b) {
     if (a->dtype != b->dtype) {  // integer literals adapt, as in MakeBinary
-      auto adapt = [](Expr& literal, DType dtype) {
-        const auto value = AsInt(literal);
-        if (value && IsInteger(literal->dtype) && IsInteger(dtype) && FitsDType(*value, dtype)) {
-          literal = IntLit(*value, dtype);
-        }
-      };
-      adapt(a, b->dtype);
-      adapt(b, a->dtype);
+      if (AsInt(a) && IsInteger(a->dtype) && IsInteger(b->dtype)) a = IntLit(*AsInt(a), b->dtype);
+      if (AsInt(b) && IsInteger(b->dtype) && IsInteger(a->dtype)) b = IntLit(*AsInt(b), a->dtype);
     }
     if (a->dtype != b->dtype) return Mismatch(at, a, b);
     if (!Takes(op, a->dtype)) return WrongType(at, a);

@@ -5,8 +5,7 @@
 //   Linear x = ToLinear((m * 64 + i) * 2 - i);   // 128*m + 1*i + 0
 //   FromLinear(x, DType::kI32);                  // ((m * 128) + i)
 //
-// Sums are exact: where a coefficient would overflow 64 bits, or be the one number there that has no negative, the
-// expression stays one atom.
+// Sums are exact: where a coefficient would overflow 64 bits, the expression stays one atom.
 // Thread safety: pure functions.
 #pragma once
 

@@ -6,7 +6,6 @@
 
 #include "compiler/ir/expr_query.h"
 #include "compiler/ir/linear.h"
-#include "compiler/ir/rewrite.h"
 
 namespace hackc::ir {
 namespace {
@@ -222,33 +221,6 @@ Range Bounds(const Expr& e, const RangeMap& ranges) {
     return BoundsOfBinary(*binary, e, ranges);
   }
   return OfDType(e->dtype);
-}
-
-bool IsExact(const Expr& e, const RangeMap& ranges) {
-  const auto below = [&](const Expr& parent) {
-    const std::vector<Expr> children = Children(parent);
-    return std::all_of(children.begin(), children.end(),
-                       [&](const Expr& child) { return !child || IsExact(child, ranges); });
-  };
-  const auto is_sum = [](const Expr& node) {
-    const Binary* binary = As<Binary>(node);
-    const Unary* unary = As<Unary>(node);
-    return !IsFloat(node->dtype) &&
-           ((binary && (IsSum(binary->op) || binary->op == BinaryOp::kShl)) ||
-            (unary && unary->op == UnaryOp::kNeg));
-  };
-  if (As<Load>(e)) return true;
-  if (!is_sum(e)) return below(e);
-  const Range bounds = Bounds(e, ranges), limits = OfDType(e->dtype);
-  if (bounds.min < limits.min || bounds.max > limits.max || bounds.min == -kNoLimit ||
-      bounds.max == kNoLimit) {
-    return false;
-  }
-  // Sums wrap: what leaves the dtype inside of one and is back at its end does no harm.
-  const Linear linear = ToLinear(e);
-  return std::all_of(linear.terms.begin(), linear.terms.end(), [&](const Linear::Term& term) {
-    return is_sum(term.atom) ? below(term.atom) : IsExact(term.atom, ranges);
-  });
 }
 
 int64_t KnownDivisor(const Expr& e) {

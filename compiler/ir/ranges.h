@@ -60,10 +60,6 @@ class RangeMap {
 // Interval that holds every value of the integer (or bool) expression `e`.
 Range Bounds(const Expr& e, const RangeMap& ranges);
 
-// True when no part of `e` leaves its dtype: kernels compute in 32 bits what proofs take for whole numbers. What
-// loads hold and are indexed by is not looked at.
-bool IsExact(const Expr& e, const RangeMap& ranges);
-
 // A number that divides every value of `e`; 0 when `e` is always 0.
 int64_t KnownDivisor(const Expr& e);
 // True when `e` is provably a multiple of n > 0.
