@@ -68,6 +68,13 @@ class Replaying : public CompilerBackend {
   absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source) override {
     return Told(backend_->CompileKernel(source));
   }
+  absl::StatusOr<Reference> ReferenceKernel(const std::string& loop_text,
+                                            const std::string& arch) override {
+    return backend_->ReferenceKernel(loop_text, arch);
+  }
+  absl::StatusOr<Rates> TargetRates(const std::string& arch) override {
+    return backend_->TargetRates(arch);
+  }
   absl::StatusOr<std::string> NvrtcVersion() override { return backend_->NvrtcVersion(); }
   absl::StatusOr<std::vector<std::string>> SupportedArchs() override {
     return backend_->SupportedArchs();

@@ -40,6 +40,12 @@ class Failing : public CompilerBackend {
   absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource&) override {
     return absl::UnimplementedError("");
   }
+  absl::StatusOr<Reference> ReferenceKernel(const std::string&, const std::string&) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<Rates> TargetRates(const std::string&) override {
+    return absl::UnimplementedError("");
+  }
   absl::StatusOr<std::string> NvrtcVersion() override { return "13.0"; }
   absl::StatusOr<std::vector<std::string>> SupportedArchs() override {
     return std::vector<std::string>{"sm_90a"};
