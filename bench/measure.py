@@ -23,7 +23,12 @@ def captured(torch, function):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         result = function()
-    return graph.replay, result
+
+    def replay():
+        graph.replay()
+
+    replay.kept = function  # the tensors that it reads, which the graph does not hold
+    return replay, result
 
 
 def alternate(torch, runs, rounds, budget_us=4000):

@@ -107,9 +107,10 @@ class Decoder:
 
     def tables(self, first, count, dtype):
         torch, half = self.torch, self.sizes.head // 2
-        frequencies = self.sizes.theta ** -(torch.arange(half, device="cuda", dtype=torch.float64) / half)
-        angles = torch.arange(first, first + count, device="cuda", dtype=torch.float64)[:, None, None] * frequencies
-        return angles.cos().to(dtype), angles.sin().to(dtype)
+        # Angles in float32, as transformers has them and hackc too: another rounding of 8000 radians is another model.
+        frequencies = (self.sizes.theta ** -(torch.arange(half, device="cuda", dtype=torch.float64) / half)).float()
+        angles = torch.arange(first, first + count, device="cuda").float()[:, None, None] * frequencies
+        return angles.double().cos().to(dtype), angles.double().sin().to(dtype)
 
     def call(self, peer, ids, caches=None, past=0):
         """A function of no arguments that gives logits [batch, seq, vocabulary]."""

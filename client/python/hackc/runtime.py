@@ -426,12 +426,12 @@ class Argument:
     def __init__(self, runtime: Runtime, info: Any) -> None:
         self.name, self.written = info.tensor.name.decode(), bool(info.written)
         self.dtype, self.shape = lib.DTYPE_NAMES[info.tensor.dtype], info.tensor.extents()
-        self._runtime, self._address, self._bytes = runtime, info.address, info.tensor.bytes
+        self._runtime, self.address, self.bytes = runtime, info.address, info.tensor.bytes
 
     def tensor(self) -> Any:
         """The bytes as a torch tensor, without a copy."""
-        self.__cuda_array_interface__ = {"shape": (self._bytes,), "typestr": "|u1", "version": 3,
-                                         "data": (self._address, False)}
+        self.__cuda_array_interface__ = {"shape": (self.bytes,), "typestr": "|u1", "version": 3,
+                                         "data": (self.address, False)}
         torch = self._runtime._memory.torch
         flat = torch.as_tensor(self, device=self._runtime.device)
         return flat.view(getattr(torch, self.dtype)).reshape(self.shape)
