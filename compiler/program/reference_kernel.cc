@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 
 #include "compiler/ir/ranges.h"
@@ -246,6 +247,15 @@ Rounding RoundingOf(const ir::LoopFn& loop) {
     const int64_t longest = ir::Bounds(nest->extent, ranges).max;
     rounding.longest_reduction =
         std::max(rounding.longest_reduction, std::min(longest, kLongestReduction));
+  });
+  // The weights of a softmax may be rounded to the values' dtype, which a matrix instruction asks for.
+  std::set<std::string> softmaxes;
+  ir::WalkStmts(loop.fn.body, [&](const Stmt& stmt) {
+    const auto* state = As<ir::Accumulator>(stmt);
+    if (state && state->monoid == Monoid::kSoftmaxSum) softmaxes.insert(state->name);
+    const auto* update = As<ir::Accumulate>(stmt);
+    if (!update || !softmaxes.count(update->name)) return;
+    for (const ir::Load* load : ir::Loads(update->operands[1])) note(load->dtype);
   });
   ir::WalkExprs(loop.fn.body, [&](const Expr& e) {
     ir::Walk(e, [&](const Expr& node) {

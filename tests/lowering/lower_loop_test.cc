@@ -593,6 +593,22 @@ TEST(LoweredKernels, RowsOfAMatrixLoadFallIntoDifferentBanks) {
   EXPECT_GT(loads, 0);
 }
 
+// Names that passes make up may be the program's own already.
+TEST_P(LowerLoopTest, NamesThatPassesMakeUpMayBeTaken) {
+  std::string text = With(kLinear, GetParam(), {{"N", 33}, {"K", 40}, {"SEQ", 64}});
+  for (const auto& [from, to] : {std::pair{"%s]", "%k_step]"},
+                                 {"%s,", "%k_step,"},
+                                 {"%s:", "%k_step:"},
+                                 {"%n", "%s_tile"},
+                                 {"%b", "%s_index"},
+                                 {"%sum", "%x_in_0"},
+                                 {"@w", "@x_tile_0"},
+                                 {"@bias", "@y_out_1"}}) {
+    text = Replace(text, from, to);
+  }
+  Check(text, {{"batch", 2}, {"seq", 17}}, Bound(GetParam(), 40));
+}
+
 INSTANTIATE_TEST_SUITE_P(DTypes, LowerLoopTest, testing::Values("f32", "bf16", "f16"));
 
 }  // namespace

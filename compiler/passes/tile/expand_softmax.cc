@@ -139,18 +139,41 @@ class Expander {
     return {names.begin(), names.end()};
   }
 
+  // Whether `e` never falls where `name` rises.
+  static bool Grows(const Expr& e, const std::string& name) {
+    if (!Names(e).count(name) || As<Var>(e)) return true;
+    const auto* binary = As<Binary>(e);
+    if (binary == nullptr || !Grows(binary->a, name)) return false;
+    switch (binary->op) {
+      case BinaryOp::kAdd:
+      case BinaryOp::kMin:
+      case BinaryOp::kMax: return Grows(binary->b, name);
+      case BinaryOp::kSub: return !Names(binary->b).count(name);
+      case BinaryOp::kMul:
+      case BinaryOp::kFloorDiv: return AsInt(binary->b).value_or(0) > 0;
+      default: return false;
+    }
+  }
+
   // Guards loads along `axis` of buffers that go on beyond `end`: a cache holds anything there, and a weight
   // of 0 times NaN is NaN. All rows share one bound, which a matrix instruction needs.
   Expr GuardValues(const Expr& value, const std::string& axis, const Expr& end) const {
     Expr bound = LargestEnd(end);
-    if (bound == nullptr) {
+    if (bound ==
+        nullptr) {  // over the rows of one block: a part of the keys ends where the part does
       bound = end;
       for (const std::string& name : FreeVars(end)) {
         const AxisSchedule* of = FindAxis(name);
-        HACKC_CHECK(tile_.schedule.instruction != MatrixInstruction::kMma || !of ||
-                    of->digits.empty())
+        if (!of || of->digits.empty()) continue;
+        const Expr extent = ranges_.FindExtent(name);
+        const bool grows = extent && FreeVars(extent).empty() && Grows(bound, name);
+        HACKC_CHECK(grows || tile_.schedule.instruction != MatrixInstruction::kMma)
             << "no bound of " << axis << " that all rows share";
+        if (!grows) continue;
+        bound = Substitute(
+            bound, [&](const std::string& var) { return var == name ? extent - 1 : nullptr; });
       }
+      bound = Simplify(bound, ranges_);
     }
     return Rewrite(value, [&](const Expr& node) -> Expr {
       const auto* load = As<Load>(node);

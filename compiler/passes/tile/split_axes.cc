@@ -62,6 +62,8 @@ class Splitter {
       : in_(tile), ranges_(tile.fn.symbols), dependencies_(tile.fn) {
     for (const BufferDecl& buffer : tile.fn.buffers) buffers_[buffer.name] = &buffer;
     for (const AxisSchedule& axis : tile.schedule.axes) schedules_[axis.axis] = &axis;
+    for (const BufferDecl& buffer : tile.fn.buffers) taken_.insert(buffer.name);
+    RenameAll(tile.fn.body, [&](const std::string& name) { return taken_.insert(name), name; });
   }
 
   TileFn Run() {
@@ -122,11 +124,11 @@ class Splitter {
       return local ? IntLit(local->local - 1) : nullptr;
     });
     Expr outer_extent = Simplify(CeilDiv(trips_of, info.tile), ranges_);
-    std::string outer_name = loop.axis + (info.tile > 1 ? "_tile" : "_index");
+    std::string outer_name = Own(loop.axis + (info.tile > 1 ? "_tile" : "_index"));
     bool has_outer = AsInt(outer_extent) != 1;
     Expr outer = has_outer ? Axis(outer_name) : IntLit(0);
     if (has_outer) ranges_.SetAxis(outer_name, outer_extent);
-    std::string step_name = loop.axis + "_step";
+    std::string step_name = Own(loop.axis + "_step");
     bool has_steps = schedule.steps > 1;
     if (has_steps) ranges_.SetAxis(step_name, IntLit(schedule.steps));
     if (info.local > 1) ranges_.SetAxis(info.name, IntLit(info.local));
@@ -529,6 +531,7 @@ class Splitter {
                  const std::map<std::string, const For*>& inner) {
     const Load& load = *As<Load>(node);
     std::vector<std::string> axes;  // input axes that index the tile, in order of appearance
+    std::map<std::string, Expr> coordinates;
     std::vector<int64_t> extents;
     for (const Expr& index : load.indices) {
       for (const std::string& name : FreeVars(index)) {
@@ -543,6 +546,7 @@ class Splitter {
         } else {
           return;  // depends on a value made inside the loop
         }
+        if (extent == 1 && inner.count(name)) coordinates[name] = IntLit(0);
         if (extent > 1) {
           axes.push_back(name);
           extents.push_back(extent);
@@ -577,7 +581,6 @@ class Splitter {
         info.digits.push_back({Digit::Kind::kRegister, vector, 1});
       stride *= static_cast<int>(span);
     }
-    std::map<std::string, Expr> coordinates;
     std::vector<std::string> fill_axes;
     std::vector<Expr> tile_indices;
     size_t depth = context_.size();
@@ -629,7 +632,15 @@ class Splitter {
   }
 
   // ---- names --------------------------------------------------------------------------------------------------
-  std::string Fresh(const std::string& stem) { return absl::StrCat(stem, "_", counter_++); }
+  // Names of the input are its own.
+  std::string Fresh(const std::string& stem) {
+    std::string name;
+    do {
+      name = absl::StrCat(stem, "_", counter_++);
+    } while (taken_.count(name));
+    return name;
+  }
+  std::string Own(const std::string& name) { return taken_.count(name) ? Fresh(name) : name; }
 
   // Nests reuse the axes' names; give every loop its own.
   Block UniqueNames(const Block& block) {
@@ -643,7 +654,7 @@ class Splitter {
       For copy = *loop;
       int& uses = loop_uses_[loop->axis];
       if (uses++ > 0) {
-        copy.axis = absl::StrCat(loop->axis, "_", uses);
+        while (taken_.count(copy.axis = absl::StrCat(loop->axis, "_", uses))) ++uses;
         copy.body = SubstituteVars(copy.body, [&](const std::string& name) -> Expr {
           return name == loop->axis ? Axis(copy.axis) : nullptr;
         });
@@ -668,6 +679,7 @@ class Splitter {
   std::vector<const StageSchedule*> pending_stages_;
   std::vector<std::pair<Expr, Expr>> loaded_, uniform_;
   Block out_;
+  std::set<std::string> taken_;
   std::map<std::string, int> loop_uses_;
   int counter_ = 0;
 };
