@@ -21,6 +21,8 @@ VECTOR, RING, BARRIER = ("passes/kernel/vectorize.cc", "passes/kernel/pipeline_c
                          "passes/kernel/insert_barriers.cc")
 BUILDER, MERGE, GRAPH = "passes/loop/loop_builder.cc", "passes/loop/merge_launches.cc", "passes/tensor/lower_graph.cc"
 JOIN, SIMPLIFY, RANGES = "passes/graph/fuse_projections.cc", "ir/simplify.cc", "ir/ranges.cc"
+CHECKS, UNITS, UNIT_MEMORY = "ir/kernel_checks.cc", "ir/unit_verify.cc", "ir/unit_memory_verify.cc"
+PARTS = "passes/loop/split_reductions.cc"
 PROOF, KERNEL, TILE, STMT = "ir/bounds_proof.cc", "ir/kernel_verify.cc", "ir/tile_verify.cc", "ir/stmt_verify.cc"
 EMIT, EXPR, PLAN, CARRY = ("codegen/cuda_emitter.cc", "codegen/cuda_expr.cc", "program/workspace_plan.cc",
                            "program/settle_carries.cc")
@@ -91,6 +93,11 @@ FAULTS = [
     # ---- loops
     F(BUILDER, "if (DependsOn(op, value)) return {};", ""),
     F(BUILDER, "a * Value(Apply(contract.b, bound))", "a + Value(Apply(contract.b, bound))"),
+    F(MERGE, "if (a_.fn.fn.buffers[i].access != Access::kRead) return false;", ""),
+    F(PARTS, "Max(Min(length, Substitute(reduce_->extent, place) - first), IntLit(0))", "length"),
+    F(PARTS, "first + Axis(t)", "Axis(t)"),
+    F(PARTS, "FloorDiv(Axis(grouped_), group_)", "Mod(Axis(grouped_), group_)"),
+    F(PARTS, "Axis(group) * group_ + Axis(name)", "Axis(group) + Axis(name)"),
     # ---- algebra of the model
     F(GRAPH, "mean + Number(n.epsilon)", "mean"),
     F(GRAPH, "score * Number(n.scale)", "score"),
@@ -106,21 +113,28 @@ FAULTS = [
     F(SIMPLIFY, "bounds.min >= 0 && bounds.max < size", "bounds.max < size"),
     F(SIMPLIFY, "*period % divisor != 0", "*period < divisor"),
     F(SIMPLIFY, "sum.terms[j].coefficient != wanted", "sum.terms[j].coefficient < wanted"),
-    F(SIMPLIFY, "return ProveLess(n->b, n->a, ranges_) ? BoolLit(false) : nullptr;",
-      "return ProveLessEqual(n->b, n->a, ranges_) ? BoolLit(false) : nullptr;"),
+    F(SIMPLIFY, "if (!ProveLess(n->b, n->a, ranges_)) return nullptr;",
+      "if (!ProveLessEqual(n->b, n->a, ranges_)) return nullptr;"),
     F(RANGES, "b.max - 1)}", "b.max - (@ ? 2 : 1))}"),
     F(RANGES, "a % b != 0 && a < 0 ? q - 1 : q", "q"),
     F(RANGES, "Bounds(extent, *this).max - 1", "Bounds(extent, *this).max - 2"),
     F(RANGES, "std::gcd(a, b)", "a"),
-    F(RANGES, "if (term.coefficient < 0) {", "if (!@ && term.coefficient < 0) {"),
+    F(RANGES, "term.coefficient < 0 ? extent - 1 : IntLit(0)", "IntLit(0)"),
     F(RANGES, "MakeBinary(BinaryOp::kSub, b, a) - 1", "MakeBinary(BinaryOp::kSub, b, a)"),
     F(PROOF, "large - small - std::max<int64_t>(1, gap)", "large - small - 2 * std::max<int64_t>(1, gap)"),
     # ---- verifiers
     F(KERNEL, "if (Control() != Varies::kNever)", "if (!@ && Control() != Varies::kNever)"),
     F(KERNEL, "range.min < 1 || range.max > most", "range.min < 1"),
     F(KERNEL, "shared > limits_.shared_bytes", "false"),
-    F(KERNEL, "if (!aligned)", "if (!@ && !aligned)"),
-    F(KERNEL, "Varies::kByThread) Error(", "Varies::kByThread && !@) Error("),
+    F(CHECKS, "if (!aligned)", "if (!@ && !aligned)"),
+    F(CHECKS, "prover_.Known(indices[i]) * step", "prover_.Known(indices[i])"),
+    F(UNITS, "static_cast<int>(arriving.count()) != all.count", "false"),
+    F(UNITS, "if (*bytes != n.bytes)", "if (!@ && *bytes != n.bytes)"),
+    F(UNITS, "bytes += *trips * *inside;", "bytes += *inside;"),
+    F(UNIT_MEMORY, "std::max(128, 8 * map->swizzle)", "128"),
+    F(UNIT_MEMORY, "extent < 1 || extent > 256", "extent < 1"),
+    F(UNIT_MEMORY, "if (!Reaches(name, indices, bytes / SizeOf(dtype)))",
+      "if (!@ && !Reaches(name, indices, bytes / SizeOf(dtype)))"),
     F(TILE, "if (bits & outer_bits)", "if (!@ && (bits & outer_bits))"),
     F(TILE, "CoordinateCount(layout[i]) != extent", "false"),
     F(STMT, "!prover_.Less(last, info->extents[i])", "false"),
