@@ -142,6 +142,10 @@ Expr AccessProver::ResolveNode(const Expr& e) {
 
 void AccessProver::Assume(const Expr& condition, bool holds) {
   if (!condition) return;
+  if (const auto value = AsInt(condition)) {
+    if ((*value != 0) != holds) facts_.push_back(IntLit(-1));  // what stands here is never reached
+    return;
+  }
   if (const Unary* unary = As<Unary>(condition); unary && unary->op == UnaryOp::kNot) {
     return Assume(unary->a, !holds);
   }
@@ -172,6 +176,9 @@ void AccessProver::Assume(const Expr& condition, bool holds) {
 
 bool AccessProver::Prove(const Expr& goal) {
   if (ProveNonNegative(goal, ranges_)) return true;
+  for (const Expr& fact : facts_) {
+    if (AsInt(fact).value_or(0) < 0) return true;
+  }
   std::vector<Expr>
       left;  // goals that remain once a fact is used, in the multiple that meets the goal
   for (const Expr& fact : facts_) {

@@ -135,8 +135,11 @@ void KernelChecks::CheckAligned(RuleIn<kKernelRules> rule, const std::string& na
   bool aligned =
       bytes % SizeOf(info->dtype) == 0 && (!info->alloc || info->alloc->alignment % bytes == 0);
   for (size_t i = indices.size(); aligned && i-- > 0;) {
+    // What is no integer was reported where it stands.
+    if (!IsInteger(indices[i]->dtype) || !IsInteger(info->extents[i]->dtype)) return;
     const Expr step = info->alloc ? IntLit(fixed[i]) : stride;
-    aligned = Divides(prover_.Known(indices[i]) * step, elements);
+    const auto divisor = static_cast<__int128>(KnownDivisor(prover_.Known(indices[i])));
+    aligned = divisor * KnownDivisor(step) % elements == 0;
     stride = stride * info->extents[i];
   }
   if (!aligned)

@@ -9,6 +9,7 @@
 #include "compiler/ir/stmt_fields.h"
 #include "compiler/ir/stmt_text.h"
 #include "compiler/ir/text_lexer.h"
+#include "compiler/support/internal_error.h"
 
 namespace hackc::ir {
 namespace {
@@ -75,8 +76,13 @@ std::vector<std::string> StmtVerifier::Run() {
     DeclareName(buffer.name, {NameInfo::Kind::kGlobal, buffer.dtype, buffer.shape, buffer.access});
   }
   line_ = fn_.line;
-  Declare();
-  VerifyBlock(fn_.body);
+  try {
+    Declare();
+    VerifyBlock(fn_.body);
+  } catch (const InternalError&) {
+    // Makers of expressions refuse what does not type; where that was reported, no more can be said.
+    if (errors_.empty()) throw;
+  }
   return std::move(errors_);
 }
 

@@ -87,8 +87,12 @@ void CheckEverywhere(const Expr& e, const Variables& variables, std::set<Simplif
     ASSERT_GE(bounds.max, expected) << Print(e);
     ASSERT_TRUE(divisor == 0 ? expected == 0 : expected % divisor == 0)
         << Print(e) << " = " << expected << " by " << divisor;
-    if (positive) ASSERT_GE(expected, 0) << Print(e);
-    if (less) ASSERT_LT(EvalIndex(sides->a, values), EvalIndex(sides->b, values)) << Print(e);
+    if (positive) {
+      ASSERT_GE(expected, 0) << Print(e);
+    }
+    if (less) {
+      ASSERT_LT(EvalIndex(sides->a, values), EvalIndex(sides->b, values)) << Print(e);
+    }
     if (less_equal) {
       ASSERT_LE(EvalIndex(sides->a, values), EvalIndex(sides->b, values)) << Print(e);
     }

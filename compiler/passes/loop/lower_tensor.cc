@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/rewrite.h"
 #include "compiler/ir/tensor_walk.h"
 #include "compiler/passes/loop/fusion_cost.h"
 #include "compiler/passes/loop/loop_builder.h"
@@ -14,6 +15,28 @@ namespace {
 using namespace ir;  // NOLINT
 
 using Kernels = std::map<std::string, LoopLaunch>;  // by sink
+
+// The columns of a streaming softmax lie over threads as its values do; a sum over them in the same kernel would need
+// them to lie in another way.
+bool SumsOverSoftmax(const Function& fn) {
+  std::set<std::string> softmax, summed;
+  WalkStmts(fn.body, [&](const Stmt& s) {
+    const Accumulator* acc = As<Accumulator>(s);
+    const For* loop = As<For>(s);
+    if (acc && acc->monoid == Monoid::kSoftmaxSum) softmax.insert(acc->name);
+    if (loop && loop->role != AxisRole::kFree) summed.insert(loop->axis);
+  });
+  bool found = false;
+  WalkExprs(fn.body, [&](const Expr& e) {
+    for (const Load* load : Loads(e)) {
+      if (!softmax.contains(load->buffer)) continue;
+      for (const Expr& index : load->indices) {
+        for (const std::string& name : FreeVars(index)) found |= summed.contains(name);
+      }
+    }
+  });
+  return found;
+}
 
 class SegmentFusion {
  public:
@@ -83,7 +106,7 @@ class SegmentFusion {
     std::vector<const Function*> before = {&own.fn.fn}, after;
     for (const std::string& sink : SinksReading(op)) {
       std::optional<LoopLaunch> kernel = BuildKernel(values_, sink, fused);
-      if (!kernel) return false;
+      if (!kernel || SumsOverSoftmax(kernel->fn.fn)) return false;
       before.push_back(&kernels_.at(sink).fn.fn);
       after.push_back(&joined.emplace(sink, *std::move(kernel)).first->second.fn.fn);
     }

@@ -63,14 +63,10 @@ class Expander {
           copy.body = Visit(copy.body);
           out.push_back(MakeStmt(std::move(copy)));
         }
-      } else if (const auto* let = As<Let>(stmt)) {
-        out.push_back(MakeStmt(Let{let->name, ReadResults(let->value)}));
-      } else if (const auto* store = As<Store>(stmt)) {
-        Store copy = *store;
-        copy.value = ReadResults(copy.value);
-        out.push_back(MakeStmt(std::move(copy)));
       } else {
-        out.push_back(stmt);
+        for (Stmt& mapped : MapExprs({stmt}, [&](const Expr& e) { return ReadResults(e); })) {
+          out.push_back(std::move(mapped));
+        }
       }
     }
     return out;

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT
+// Laws that hold on every module, tried on random ones, level after level down to kernels that run thread by thread:
+// text is a fixed point, what verifies still does after a pass and means the same, some passes do nothing twice, the
+// names of values matter to nothing. In float64 without rounding, so that only the order of sums is left.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "compiler/ir/rewrite.h"
+#include "compiler/ir/stmt_text.h"
+#include "compiler/passes/lower_loop.h"
+#include "compiler/schedule/choose_schedule.h"
+#include "compiler/support/internal_error.h"
+#include "tests/property/cases.h"
+#include "tests/property/random_config.h"
+#include "tests/property/random_schedule.h"
+#include "tests/support/golden.h"
+#include "tests/support/random_tensor.h"
+#include "tools/opt/pass_list.h"
+#include "tools/opt/random_run.h"
+
+namespace hackc::property {
+namespace {
+
+using opt::Unit;
+
+// Those whose output is their own input of another form give another level and cannot be run twice.
+const std::set<std::string> kIdempotent = {"fuse_projections", "inline_views", "dead_values",
+                                           "expand_softmax",   "vectorize",    "insert_barriers"};
+
+constexpr double kTolerance = 1e-10;  // sums of some thousand terms in another order
+
+const schedule::Target& Hopper() {
+  static const auto* target = new schedule::Target(schedule::FindTarget("sm_90a").value());
+  return *target;
+}
+
+// Comments say what the kernels of a module are launched with; they are no part of the text.
+std::string PrintAlone(const Unit& unit) {
+  const std::string text =
+      std::regex_replace(opt::Print(unit), std::regex("(^|\\n)#[^\\n]*"), "$1");
+  return std::regex_replace(text, std::regex("^\\n+|\\n(?=\\n)"), "");
+}
+
+void ExpectFixedPoint(const Unit& unit) {
+  const std::string printed = PrintAlone(unit);
+  const auto parsed = opt::Parse(printed);
+  ASSERT_TRUE(parsed.ok()) << parsed.status() << "\n" << printed;
+  EXPECT_EQ(PrintAlone(*parsed), printed);
+}
+
+bool IsUnsplitTile(const Unit& unit) {
+  if (opt::LevelOf(unit) != opt::Level::kTile) return false;
+  const auto& functions = std::get<opt::Kernels>(unit).functions;
+  return std::none_of(functions.begin(), functions.end(), [](const opt::KernelFunction& function) {
+    return opt::IsSplit(opt::FunctionOf(function).body);
+  });
+}
+
+// One pass after another to Kernel level; after each, all laws against the results of the first.
+void ExpectLawsDown(Unit unit, const opt::RandomRun& run) {
+  const auto truth = opt::Interpret(unit, run);
+  ASSERT_TRUE(truth.ok()) << truth.status() << "\n" << opt::Print(unit);
+  ExpectFixedPoint(unit);
+  bool barriers = false;
+  for (const std::string& pass : opt::DefaultPasses(unit, opt::Level::kKernel)) {
+    SCOPED_TRACE("pass " + pass);
+    auto next = opt::RunPass(pass, unit, Hopper());
+    ASSERT_TRUE(next.ok()) << next.status() << "\n" << opt::Print(unit);
+    barriers |= pass == "insert_barriers";
+    ASSERT_THAT(opt::Verify(*next, schedule::LimitsOf(Hopper())), testing::IsEmpty())
+        << opt::Print(*next);
+    ExpectFixedPoint(*next);
+    opt::RandomRun step = run;
+    step.barriers_may_lack = !barriers;
+    if (kIdempotent.contains(pass)) {
+      const auto twice = opt::RunPass(pass, *next, Hopper());
+      ASSERT_TRUE(twice.ok()) << twice.status();
+      EXPECT_EQ(opt::Print(*twice), opt::Print(*next)) << "does something twice";
+    }
+    // Chunks overhang their axis until axes are split: the split form is what runs.
+    if (IsUnsplitTile(*next)) {
+      unit = *std::move(next);
+      continue;
+    }
+    const auto results = opt::Interpret(*next, step);
+    ASSERT_TRUE(results.ok()) << results.status() << "\n" << opt::Print(*next);
+    const auto difference = opt::LargestDifference(*truth, *results);
+    ASSERT_TRUE(difference.ok()) << difference.status();
+    ASSERT_LE(*difference, kTolerance) << opt::Print(unit) << "became\n" << opt::Print(*next);
+    if (testing::Test::HasFailure()) return;
+    unit = *std::move(next);
+  }
+  EXPECT_TRUE(barriers);
+}
+
+TEST(Laws, RandomDecodersMeanTheSameAtEveryLevel) {
+  ForEachSeed(8, [](unsigned seed) {
+    const auto graph = frontend::BuildGraph(RandomConfig(seed), RandomOptions(seed));
+    ASSERT_TRUE(graph.ok()) << graph.status() << "\n" << RandomConfig(seed);
+    SCOPED_TRACE(RandomConfig(seed));
+    opt::RandomRun run;
+    run.seed = seed;
+    static constexpr int64_t kLengths[] = {1, 2, 3, 5, 7, 11};
+    std::map<std::string, int64_t> given;
+    for (const ir::SymbolDecl& symbol : graph->symbols) {
+      given[symbol.name] =
+          std::clamp(symbol.name == "batch" ? 2 : kLengths[(seed / 2) % 6], symbol.min, symbol.max);
+    }
+    run.symbols = given;
+    ExpectLawsDown(*graph, run);
+  });
+}
+
+// One head, so that its output projection is no more work inside the attention kernel.
+TEST(Laws, AttentionOfOneHeadLowers) {
+  const auto graph = frontend::BuildGraph(
+      R"({"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "hidden_size": 12,
+          "intermediate_size": 19, "num_hidden_layers": 1, "num_attention_heads": 1,
+          "num_key_value_heads": 1, "vocab_size": 29, "hidden_act": "silu", "rms_norm_eps": 1e-5,
+          "rope_theta": 10000.0, "max_position_embeddings": 128, "tie_word_embeddings": false})",
+      {.dtype = ir::DType::kF32, .seq = {1, 17}});
+  ASSERT_OK(graph);
+  ExpectLawsDown(*graph, {.symbols = {{"batch", 1}, {"seq", 7}}, .seed = 1});
+}
+
+TEST(Laws, RandomTensorModulesMeanTheSameAtEveryLevel) {
+  ForEachSeed(40, [](unsigned seed) {
+    opt::RandomRun run{.symbols = {{"seq", 1 + seed % 7}}, .seed = seed};
+    ExpectLawsDown(test::RandomTensorModule(seed, 2 + static_cast<int>(seed % 10)), run);
+  });
+}
+
+// ---- any legal schedule -----------------------------------------------------------------------------------
+
+constexpr const char* kLoops[] = {
+    // A product with a bias, in bf16, over an odd row.
+    R"(hackc loop 1
+fn product "x * w + b" {
+  symbol seq in 1..70
+  read @x: bf16[seq, 48]
+  read @w: bf16[33, 48]
+  read @b: bf16[33]
+  write @y: bf16[seq, 33]
+  for %m: free in seq {
+    for %n: free in 33 {
+      acc %sum: sum
+      for %k: contract in 48 {
+        %sum <- (f32(@x[%m, %k]) * f32(@w[%n, %k]))
+      }
+      @y[%m, %n] = bf16((%sum + f32(@b[%n])))
+    }
+  }
+}
+)",
+    // Statistics of a row, then its columns.
+    R"(hackc loop 1
+fn norm "rms norm" {
+  symbol seq in 1..40
+  read @x: f32[seq, 29]
+  read @w: f32[29]
+  write @y: f32[seq, 29]
+  for %m: free in seq {
+    acc %sum: sum
+    acc %most: max
+    for %k: reduce in 29 {
+      %sum <- (@x[%m, %k] * @x[%m, %k])
+      %most <- @x[%m, %k]
+    }
+    let %scale = (rsqrt(((%sum / 29.0) + 0.001)) * %most)
+    for %n: free in 29 {
+      @y[%m, %n] = ((@x[%m, %n] * %scale) * @w[%n])
+    }
+  }
+}
+)",
+    // Attention over a triangle.
+    R"(hackc loop 1
+fn attention "causal attention" {
+  symbol seq in 1..40
+  read @q: bf16[seq, 32]
+  read @k: bf16[seq, 32]
+  read @v: bf16[seq, 24]
+  write @y: bf16[seq, 24]
+  for %s: free in seq {
+    acc %o: softmax_sum[24]
+    for %t: reduce in (%s + 1) {
+      acc %sum: sum
+      for %d: contract in 32 {
+        %sum <- (f32(@q[%s, %d]) * f32(@k[%t, %d]))
+      }
+      let %score = (%sum * 0.2)
+      for %e2: free in 24 {
+        %o[%e2] <- %score, f32(@v[%t, %e2]) when ((%t % 3) != 1)
+      }
+    }
+    for %e: free in 24 {
+      @y[%s, %e] = bf16(@o[%e])
+    }
+  }
+}
+)"};
+
+// What became of schedules: lowered, refused with a status, or refused by a check inside a pass.
+struct Tally {
+  int lowered = 0, refused = 0;
+  std::map<std::string, int> reasons;
+};
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// The kernel of a schedule is right, or there is none.
+void ExpectRightOrRefused(const ir::LoopFn& loop, unsigned seed, const opt::RandomRun& run,
+                          const opt::Results& truth, Tally& tally) {
+  const ir::Schedule schedule = RandomSchedule(loop, Hopper(), seed);
+  SCOPED_TRACE(ir::Print(ir::TileFn{loop.fn, schedule}));
+  absl::StatusOr<passes::LoweredKernel> lowered;
+  try {
+    lowered = passes::LowerLoop(loop, schedule, schedule::LimitsOf(Hopper()));
+  } catch (const InternalError& error) {
+    lowered = absl::InternalError(error.what());
+  }
+  if (!lowered.ok()) {
+    ++tally.refused;
+    ++tally.reasons[FirstLine(std::string(lowered.status().message()))];
+    return;
+  }
+  ++tally.lowered;
+  for (const opt::KernelFunction& function :
+       {opt::KernelFunction(lowered->tile), opt::KernelFunction(lowered->kernel)}) {
+    const Unit unit = opt::Kernels{{function}, std::nullopt};
+    ExpectFixedPoint(unit);
+    const auto results = opt::Interpret(unit, run);
+    ASSERT_TRUE(results.ok()) << results.status() << "\n" << opt::Print(unit);
+    const auto difference = opt::LargestDifference(truth, *results);
+    ASSERT_TRUE(difference.ok()) << difference.status();
+    ASSERT_LE(*difference, kTolerance) << opt::Print(unit);
+  }
+}
+
+void Report(const Tally& tally) {
+  std::printf("%d schedules lowered, %d refused\n", tally.lowered, tally.refused);
+  for (const auto& [reason, count] : tally.reasons) std::printf("%6d %s\n", count, reason.c_str());
+}
+
+TEST(Laws, AnyScheduleGivesARightKernelOrNone) {
+  Tally tally;
+  ForEachSeed(60, [&](unsigned seed) {
+    for (const char* text : kLoops) {
+      const auto loop = ir::ParseLoop(text);
+      ASSERT_OK(loop);
+      static constexpr int64_t kLengths[] = {1, 5, 17, 33};
+      const opt::RandomRun run{.symbols = {{"seq", kLengths[seed % 4]}}, .seed = seed};
+      const auto truth = opt::Interpret(opt::Kernels{{*loop}, std::nullopt}, run);
+      ASSERT_OK(truth);
+      ExpectRightOrRefused(*loop, seed, run, *truth, tally);
+    }
+  });
+  Report(tally);
+  EXPECT_GT(tally.lowered, tally.refused / 2);
+}
+
+TEST(Laws, AnyScheduleOfRandomKernelsGivesARightKernelOrNone) {
+  Tally tally;
+  ForEachSeed(25, [&](unsigned seed) {
+    Unit unit = test::RandomTensorModule(seed, 3 + static_cast<int>(seed % 8));
+    for (const std::string& pass : opt::DefaultPasses(unit, opt::Level::kLoop)) {
+      auto next = opt::RunPass(pass, unit, Hopper());
+      ASSERT_OK(next);
+      unit = *std::move(next);
+    }
+    const opt::RandomRun run{.symbols = {{"seq", 1 + seed % 7}}, .seed = seed};
+    for (const opt::KernelFunction& function : std::get<opt::Kernels>(unit).functions) {
+      const auto truth = opt::Interpret(opt::Kernels{{function}, std::nullopt}, run);
+      ASSERT_OK(truth);
+      ExpectRightOrRefused(std::get<ir::LoopFn>(function), seed, run, *truth, tally);
+    }
+  });
+  Report(tally);
+  EXPECT_GT(tally.lowered, tally.refused / 2);
+}
+
+// ---- names ------------------------------------------------------------------------------------------------
+
+// The same kernel whose axes, values and states have other names.
+ir::LoopFn Renamed(ir::LoopFn loop, const std::function<std::string(const std::string&)>& rename) {
+  std::set<std::string> kept;
+  for (const ir::BufferDecl& buffer : loop.fn.buffers) kept.insert(buffer.name);
+  loop.fn.body = ir::RenameAll(loop.fn.body, [&](const std::string& name) {
+    return kept.contains(name) ? name : rename(name);
+  });
+  return loop;
+}
+
+TEST(Laws, NamesOfValuesMatterToNothing) {
+  ForEachSeed(20, [](unsigned seed) {
+    Unit unit = test::RandomTensorModule(seed, 3 + static_cast<int>(seed % 8));
+    for (const std::string& pass : opt::DefaultPasses(unit, opt::Level::kLoop)) {
+      auto next = opt::RunPass(pass, unit, Hopper());
+      ASSERT_OK(next);
+      unit = *std::move(next);
+    }
+    const opt::RandomRun run{.symbols = {{"seq", 1 + seed % 7}}, .seed = seed};
+    for (const opt::KernelFunction& function : std::get<opt::Kernels>(unit).functions) {
+      const auto& loop = std::get<ir::LoopFn>(function);
+      const auto lower = [](const ir::LoopFn& fn) {
+        return passes::LowerLoop(fn, schedule::ChooseSchedule(fn, Hopper()));
+      };
+      const auto plain = lower(loop), again = lower(loop);
+      ASSERT_OK(plain);
+      ASSERT_OK(again);
+      EXPECT_EQ(ir::Print(plain->kernel), ir::Print(again->kernel)) << "not the same twice";
+
+      // A prefix keeps the order of names, and must come out as a prefix and nothing else.
+      const auto prefixed =
+          lower(Renamed(loop, [](const std::string& name) { return "q_" + name; }));
+      ASSERT_OK(prefixed);
+      const std::string text =
+          std::regex_replace(ir::Print(prefixed->kernel), std::regex("([%@])q_"), "$1");
+      EXPECT_EQ(text, ir::Print(plain->kernel));
+
+      // Names in another order may put factors in another order, and no more.
+      std::map<std::string, std::string> others;
+      const auto shuffled = lower(Renamed(loop, [&](const std::string& name) {
+        return others.try_emplace(name, "v" + std::to_string(999 - others.size())).first->second;
+      }));
+      ASSERT_OK(shuffled);
+      const auto before = opt::Interpret(opt::Kernels{{plain->kernel}, std::nullopt}, run);
+      const auto after = opt::Interpret(opt::Kernels{{shuffled->kernel}, std::nullopt}, run);
+      ASSERT_OK(before);
+      ASSERT_OK(after);
+      const auto difference = opt::LargestDifference(*before, *after);
+      ASSERT_OK(difference);
+      EXPECT_EQ(*difference, 0) << ir::Print(shuffled->kernel);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace hackc::property
