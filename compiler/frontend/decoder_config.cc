@@ -21,7 +21,8 @@ namespace {
 constexpr int64_t kMaxVocab = int64_t{1} << 24;
 constexpr int64_t kMaxFeatures = int64_t{1} << 20;
 constexpr int64_t kMaxHeads = int64_t{1} << 14;
-constexpr int64_t kMaxHeadDim = int64_t{1} << 12;
+// One row of queries and a tile of 64 keys and values fit in shared memory up to here.
+constexpr int64_t kMaxHeadDim = 512;
 constexpr int64_t kMaxLayers = int64_t{1} << 12;
 constexpr int64_t kMaxPositions = int64_t{1} << 31;
 constexpr int64_t kDefaultMaxPositions = 2048;
@@ -142,6 +143,10 @@ absl::Status ReadHeads(ConfigReader& reader, DecoderConfig& decoder) {
   }
   const std::string source =
       head_dim || facts.default_head_dim > 0 ? "head_dim" : "num_attention_heads";
+  if (decoder.head_dim > kMaxHeadDim) {
+    return reader.Error(source, "the head dimension is ", decoder.head_dim, "; expected at most ",
+                        kMaxHeadDim);
+  }
   if (decoder.head_dim % 2 != 0) {
     return reader.Error(source, "the head dimension is ", decoder.head_dim,
                         "; expected an even number, for rope turns pairs");
