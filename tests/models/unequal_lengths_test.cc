@@ -22,7 +22,7 @@ namespace {
 using interp::TensorData;
 using Rows = std::vector<std::vector<double>>;
 
-constexpr int64_t kBatch = 3, kSeq = 5, kSteps = 3, kMaxPast = 11, kPages = 30, kVocabulary = 96;
+constexpr int64_t kBatch = 3, kSeq = 5, kSteps = 3, kMaxPast = 11, kMaxBatch = 4, kVocabulary = 96;
 const Rows kPrompts = {{5, 80, 3, 44, 17}, {9}, {61, 2, 90, 7}};
 const Rows kNext = {{1, 2, 3}, {50, 60, 70}, {33, 22, 11}};
 
@@ -63,7 +63,7 @@ class UnequalLengths : public testing::TestWithParam<std::tuple<std::string, int
     CompileRequest request;
     request.config_json = model.config_json;
     request.dtype = program::DType::kFloat32;
-    request.batch = {1, 4};
+    request.batch = {1, kMaxBatch};
     request.seq = {1, kSeq};
     request.past = {0, kMaxPast};
     request.page_size = page_size;
@@ -100,16 +100,18 @@ class UnequalLengths : public testing::TestWithParam<std::tuple<std::string, int
 
   absl::StatusOr<Rows> Together(const Runner& run, int64_t page_size) {
     Tensors inputs;
+    int64_t pages = 1;    // of the pool: as many as the program is compiled for
     if (page_size > 0) {  // pages for all that is fed, scattered; none or no possible ones behind
       const int64_t width = (kSeq + kMaxPast + page_size - 1) / page_size;
+      pages = kMaxBatch * width;
       TensorData table = TensorData::Filled(ir::DType::kI32, {kBatch, width}, -1);
-      for (int64_t b = 0, next = kPages; b < kBatch; ++b) {
+      for (int64_t b = 0, next = pages; b < kBatch; ++b) {
         const auto filled = static_cast<int64_t>(kPrompts[b].size()) + kSteps;
         for (int64_t i = 0; i < width; ++i) {
           if (i * page_size < filled) {
             table.At({b, i}) = static_cast<double>(--next);
           } else if (i % 2 == 0) {
-            table.At({b, i}) = kPages;
+            table.At({b, i}) = static_cast<double>(pages);
           }
         }
       }
@@ -134,7 +136,7 @@ class UnequalLengths : public testing::TestWithParam<std::tuple<std::string, int
                                                         {{"batch", kBatch},
                                                          {"seq", seq},
                                                          {"past", static_cast<int64_t>(past)},
-                                                         {"pages", kPages}},
+                                                         {"pages", pages}},
                                                         inputs));
       const TensorData& logits = outputs.at("logits");
       if (logits.shape != std::vector<int64_t>{kBatch, 1, kVocabulary}) {
