@@ -41,17 +41,22 @@ TEST(GoldenCheck, AWrongWeightOrTruthFails) {
               HasSubstr("no weight model.norm.weight"));
 }
 
+Tensors Inputs(const interp::TensorData& ids, double past) {
+  return {{"input_ids", ids},
+          {"past_lengths", interp::TensorData::Filled(ir::DType::kI32, {ids.shape[0]}, past)}};
+}
+
 // Runs the prompt and one token of llama on `plan`; the last logits.
 absl::StatusOr<interp::TensorData> TwoCalls(const Model& model, const Plan& plan) {
   absl::StatusOr<std::unique_ptr<ProgramRun>> run = ProgramRun::Create(
       plan, opt::Level::kKernel, interp::Arithmetic::kExact, model.WeightsByName());
   if (!run.ok()) return run.status();
   std::vector<Call> calls = TrueCalls(model);
-  absl::StatusOr<Tensors> prompt = (*run)->Run("prefill", {{"batch", 1}, {"seq", 13}, {"past", 0}},
-                                               {{"input_ids", calls[0].ids}});
+  absl::StatusOr<Tensors> prompt =
+      (*run)->Run("prefill", {{"batch", 1}, {"seq", 13}, {"past", 0}}, Inputs(calls[0].ids, 0));
   if (!prompt.ok()) return prompt.status();
-  absl::StatusOr<Tensors> token = (*run)->Run("decode", {{"batch", 1}, {"seq", 1}, {"past", 13}},
-                                              {{"input_ids", calls[1].ids}});
+  absl::StatusOr<Tensors> token =
+      (*run)->Run("decode", {{"batch", 1}, {"seq", 1}, {"past", 13}}, Inputs(calls[1].ids, 13));
   if (!token.ok()) return token.status();
   return token->at("logits");
 }
@@ -107,7 +112,7 @@ TEST(ProgramRun, TheSameCallTwiceGivesTheSame) {
     ids.shape[1] = seq;
     ids.values.resize(seq);
     auto outputs =
-        (*run)->Run("prefill", {{"batch", 1}, {"seq", seq}, {"past", 0}}, {{"input_ids", ids}});
+        (*run)->Run("prefill", {{"batch", 1}, {"seq", seq}, {"past", 0}}, Inputs(ids, 0));
     ASSERT_OK(outputs);
     logits.push_back(outputs->at("logits").values);
   }

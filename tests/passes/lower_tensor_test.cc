@@ -69,11 +69,11 @@ TEST(LowerTensor, WithACacheKeysAreRotatedIntoIt) {
   ir::LoopModule loops = LowerTensor(TensorOf(kQwen2, 64));
   const ir::LoopLaunch& append = Find(loops, "key_cache_append");
   EXPECT_EQ(append.fn.fn.computes, "rotated_key + key_cache_append");
-  EXPECT_THAT(append.args, ElementsAre("qkv", "cosine", "sine", "key_cache"));
+  EXPECT_THAT(append.args, ElementsAre("past_lengths", "qkv", "cosine", "sine", "key_cache"));
   EXPECT_THAT(append.results, IsEmpty());
   EXPECT_EQ(append.fn.fn.buffers.back().access, ir::Access::kReadWrite);
   EXPECT_THAT(Find(loops, "attention").args,
-              ElementsAre("rotated_query", "key_cache", "value_cache", "attended"));
+              ElementsAre("past_lengths", "rotated_query", "key_cache", "value_cache", "attended"));
 }
 
 TEST(LowerTensor, AttentionStreamsItsScores) {

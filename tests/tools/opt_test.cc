@@ -49,7 +49,7 @@ TEST(Opt, EveryLevelMeansTheSameAndIsReadBack) {
     const Outcome made = Opt({"--emit", level, "--verify", "--interp", "--symbols=seq=3,batch=1"},
                              ir::kEveryGraphOp);
     EXPECT_EQ(made.code, kExitOk) << made.err;
-    EXPECT_THAT(made.err, HasSubstr("at seed 1 batch=1 past=5 seq=3\n"));
+    EXPECT_THAT(made.err, HasSubstr("at seed 1 batch=1 pages=5 past=5 seq=3\n"));
     const Outcome read = Opt({"--verify"}, made.out);
     EXPECT_EQ(read.code, kExitOk) << read.err;
     EXPECT_THAT(read.out, HasSubstr("hackc " + std::string(level) + " 1\n"));
