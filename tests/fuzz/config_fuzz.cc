@@ -199,7 +199,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
               Cat(graph.status().ToString(), "\n", text->second));
   }
   // Passes take a hundred times as long as the front end: one input in some is lowered.
-  if (!IsTiny(*graph) || std::hash<std::string>()(request.config_json) % 32 != 0) return 0;
+  if (!IsTiny(*graph) || std::hash<std::string>()(request.config_json) % 128 != 0) return 0;
   const absl::StatusOr<Plan> plan = PlanProgram(request);
   if (!plan.ok()) Violation("a graph lowers to a program", plan.status().ToString());
   return 0;
