@@ -127,7 +127,7 @@ FAULTS = [
     F(KERNEL, "range.min < 1 || range.max > most", "range.min < 1"),
     F(KERNEL, "shared > limits_.shared_bytes", "false"),
     F(CHECKS, "if (!aligned)", "if (!@ && !aligned)"),
-    F(CHECKS, "prover_.Known(indices[i]) * step", "prover_.Known(indices[i])"),
+    F(CHECKS, "divisor * KnownDivisor(step) % elements == 0", "divisor % elements == 0 || KnownDivisor(step) > 1"),
     F(UNITS, "static_cast<int>(arriving.count()) != all.count", "false"),
     F(UNITS, "if (*bytes != n.bytes)", "if (!@ && *bytes != n.bytes)"),
     F(UNITS, "bytes += *trips * *inside;", "bytes += *inside;"),
