@@ -109,7 +109,6 @@ FAULTS = [
     F(JOIN, "first += AsInt(segment.ops[i].type.shape.back()).value_or(0);", ""),
     F(JOIN, "features = features + weight.type.shape[0];", "features = weight.type.shape[0];"),
     # ---- index arithmetic
-    F(SIMPLIFY, "FloorDivide(total.constant, divisor)", "total.constant / divisor"),
     F(SIMPLIFY, "bounds.min >= 0 && bounds.max < size", "bounds.max < size"),
     F(SIMPLIFY, "*period % divisor != 0", "*period < divisor"),
     F(SIMPLIFY, "sum.terms[j].coefficient != wanted", "sum.terms[j].coefficient < wanted"),
