@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kMaxVocab = int64_t{1} << 24;
 constexpr int64_t kMaxFeatures = int64_t{1} << 20;
 constexpr int64_t kMaxHeads = int64_t{1} << 14;
-// One row of queries and a tile of 64 keys and values fit in shared memory up to here.
+// Attention was compiled up to here; its tiles for 1024 do not fit in shared memory.
 constexpr int64_t kMaxHeadDim = 512;
 constexpr int64_t kMaxLayers = int64_t{1} << 12;
 constexpr int64_t kMaxPositions = int64_t{1} << 31;

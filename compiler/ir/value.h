@@ -65,6 +65,20 @@ struct Segment {
   SourceLine line = {}, yield_line = {};
 };
 
+// `segment` without its operations, for a pass that makes others of them.
+template <typename To, typename From>
+Segment<To> WithoutOps(const Segment<From>& segment) {
+  return {segment.name,
+          segment.count,
+          segment.first_layer,
+          segment.layer_step,
+          segment.carries,
+          segment.sources,
+          {},
+          segment.yields,
+          segment.results};
+}
+
 // A whole model. Value names are unique over the module, segments included. Values made in a segment are
 // seen only there; later segments see sources, and earlier segments' results. A segment with count == 1
 // and no carries may publish any of its values through yields/results.

@@ -152,15 +152,7 @@ LoopModule LowerTensor(const TensorModule& module) {
             earlier == values.updated_states.end() ? scatter->state : earlier->second;
       }
     }
-    LoopSegment loops{segment.name,
-                      segment.count,
-                      segment.first_layer,
-                      segment.layer_step,
-                      segment.carries,
-                      segment.sources,
-                      {},
-                      segment.yields,
-                      segment.results};
+    LoopSegment loops = WithoutOps<LoopLaunch>(segment);
     loops.ops = SegmentFusion(values, segment).Run();
     for (size_t i = 0; i < segment.results.size(); ++i) {
       values.types[segment.results[i]] = values.types.at(segment.yields[i]);

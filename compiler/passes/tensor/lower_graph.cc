@@ -77,15 +77,7 @@ class Lowering {
   }
 
   TensorSegment LowerSegment(const GraphSegment& segment) {
-    TensorSegment result{segment.name,
-                         segment.count,
-                         segment.first_layer,
-                         segment.layer_step,
-                         segment.carries,
-                         segment.sources,
-                         {},
-                         segment.yields,
-                         segment.results};
+    TensorSegment result = WithoutOps<TensorOp>(segment);
     for (const Carry& carry : segment.carries) Declare(carry.name, TypeOf(carry.initial));
     ops_ = &result.ops;
     for (const GraphOp& op : segment.ops) {
