@@ -68,6 +68,8 @@ class RandomModule {
       carried.push_back(initial.second);
       visible_.push_back({segment.carries.back().name, initial.second});
     }
+    // What layers mostly read and yield: their carries and what they made themselves.
+    std::vector<NamedType> recent(visible_.end() - carries, visible_.end());
     AddSource(segment.sources, SourceDecl::Kind::kWeight, Static(4, 8),
               absl::StrCat("layers.{layer}.a", index));
     if (segment.layer_step > 1)
@@ -78,13 +80,17 @@ class RandomModule {
     for (int i = 0; i < launches; ++i) {
       bool on_weights = Pick(0, 3) == 0;
       std::vector<NamedType> reads, writes;
-      for (int k = Pick(1, 3); k > 0; --k) reads.push_back(Any(on_weights ? weights : visible_));
+      for (int k = Pick(1, 3); k > 0; --k) {
+        const bool near = !recent.empty() && Pick(0, 2) > 0;
+        reads.push_back(Any(on_weights ? weights : near ? recent : visible_));
+      }
       for (int k = Pick(1, 2); k > 0; --k)
         writes.push_back({Fresh(), on_weights ? Static(4, 8) : AnyType()});
       // Few operations, so that kernels are shared.
       segment.ops.push_back(Launch(absl::StrCat("op", Pick(0, 2)), reads, writes));
       for (const NamedType& write : writes) {
         visible_.push_back(write);
+        recent.push_back(write);
         if (on_weights) weights.push_back(write);
       }
     }
@@ -93,7 +99,11 @@ class RandomModule {
     // A repeated segment yields its carries; one that runs once may publish anything.
     int yields = segment.count > 1 ? carries : Pick(1, 3);
     for (int i = 0; i < yields; ++i) {
-      NamedType yield = Any(inside);
+      std::vector<NamedType> fit;
+      for (const NamedType& value : Pick(0, 3) == 0 ? inside : recent) {
+        if (segment.count == 1 || Same(value.second, carried[i])) fit.push_back(value);
+      }
+      NamedType yield = Any(fit.empty() ? inside : fit);
       while (segment.count > 1 && !Same(yield.second, carried[i])) yield = Any(inside);
       segment.yields.push_back(yield.first);
       segment.results.push_back(Fresh());
