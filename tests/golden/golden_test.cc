@@ -154,6 +154,37 @@ INSTANTIATE_TEST_SUITE_P(All, Golden, testing::ValuesIn(CasePaths()), [](const a
   return name;
 });
 
+// What a case starts from and what it expects are both lowered to kernels, which verify after every pass and give the
+// same: a pass proves little by what it leaves if none after it can take that.
+TEST_P(Golden, DownToKernels) {
+  const auto file = ReadCase(ReadAll(Folder() / GetParam()));
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto target = schedule::FindTarget(file->target);
+  ASSERT_TRUE(target.ok()) << target.status();
+  for (const std::string& text : {file->input, file->expected}) {
+    const auto unit = Parse(text);
+    ASSERT_TRUE(unit.ok()) << unit.status();
+    if (LevelOf(*unit) == Level::kKernel) continue;
+    auto lowered = unit;
+    for (const std::string& pass : DefaultPasses(*unit, Level::kKernel)) {
+      SCOPED_TRACE("pass " + pass);
+      lowered = RunPass(pass, *lowered, *target);
+      ASSERT_TRUE(lowered.ok()) << lowered.status();
+      ASSERT_THAT(Verify(*lowered, schedule::LimitsOf(*target)), IsEmpty()) << Print(*lowered);
+    }
+    ASSERT_EQ(LevelOf(*lowered), Level::kKernel);
+    const auto symbols = CompleteSymbols(*unit, file->symbols);
+    ASSERT_TRUE(symbols.ok()) << symbols.status();
+    const RandomRun run{.symbols = *symbols, .seed = file->seed};
+    const auto before = Interpret(*unit, run), after = Interpret(*lowered, run);
+    ASSERT_TRUE(before.ok()) << before.status();
+    ASSERT_TRUE(after.ok()) << after.status() << "\n" << Print(*lowered);
+    const auto difference = LargestDifference(*before, *after);
+    ASSERT_TRUE(difference.ok()) << difference.status();
+    EXPECT_LE(*difference, kExactTolerance) << Print(*lowered);
+  }
+}
+
 // The folder of compiler/passes/ that holds the pass.
 std::string LevelFolder(const std::string& pass) {
   for (std::string_view level : kLevelNames) {

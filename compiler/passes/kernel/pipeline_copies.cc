@@ -16,7 +16,9 @@ using namespace ir;  // NOLINT: a pass is about IR from end to end
 
 class Pipeliner {
  public:
-  explicit Pipeliner(const KernelFn& kernel) : kernel_(kernel) {}
+  explicit Pipeliner(const KernelFn& kernel) : kernel_(kernel), ranges_(kernel.fn.symbols) {
+    ranges_.SetBuiltin(BuiltinKind::kThread, {0, kernel.threads - 1});
+  }
 
   KernelFn Run() {
     KernelFn out = kernel_;
@@ -34,6 +36,7 @@ class Pipeliner {
         continue;
       }
       For copy = *loop;
+      ranges_.SetAxis(loop->axis, loop->extent);
       copy.body = Visit(loop->body, true);
       if (!Pipeline(copy, nested, out)) out.push_back(MakeStmt(std::move(copy)));
     }
@@ -67,9 +70,7 @@ class Pipeliner {
         fills, [&](const std::string& name) { return inner.count(name) ? name + suffix : name; });
     renamed = SubstituteVars(
         renamed, [&](const std::string& name) -> Expr { return name == axis ? index : nullptr; });
-    RangeMap ranges(kernel_.fn.symbols);
-    ranges.SetBuiltin(BuiltinKind::kThread, {0, kernel_.threads - 1});
-    return MapExprs(renamed, [&](const Expr& e) { return Simplify(e, ranges); });
+    return MapExprs(renamed, [&](const Expr& e) { return Simplify(e, ranges_); });
   }
 
   // Whether `stmt` may run after `copies`: it makes nothing that they read, waits for nothing, and is no loop that
@@ -111,37 +112,36 @@ class Pipeliner {
     done_.insert(rings.begin(), rings.end());
     Block first = allocs;
     if (nested) first.push_back(MakeStmt(Barrier{}));
-    auto fill = [&](const Expr& inside, const Expr& index, Block& into) {
-      Block body = FillFor(fills, loop.axis, index);
-      if (AsInt(inside) == 1) {
-        into.insert(into.end(), body.begin(), body.end());
-      } else {
-        into.push_back(MakeStmt(If{inside, body}));
+    // Copies of iterations that there never are would be dead code, and outside of what was proved.
+    auto fill = [&](const Expr& ahead, Block& into) {
+      const Expr inside = Simplify(Lt(ahead, loop.extent), ranges_);
+      Expr index = ahead;
+      if (auto trips = AsInt(loop.extent); trips && !AsInt(inside)) {
+        // Bounded by itself, so that indices are provably inside without reasoning about the condition.
+        index = Axis(loop.axis + "_ahead");
+        into.push_back(MakeStmt(Let{As<Var>(index)->name, Min(ahead, IntLit(*trips - 1))}));
       }
+      Block body;
+      if (AsInt(inside) != 0) body = FillFor(fills, loop.axis, index);
+      if (!AsInt(inside)) body = {MakeStmt(If{inside, std::move(body)})};
+      into.insert(into.end(), body.begin(), body.end());
       into.push_back(MakeStmt(AsyncCommit{}));
     };
-    for (int i = 0; i + 1 < depth; ++i) fill(Lt(IntLit(i), loop.extent), IntLit(i), first);
+    for (int i = 0; i + 1 < depth; ++i) fill(IntLit(i), first);
     // Copies start before what they do not need: loads that stage other operands would hold them up.
     auto at = out.end();
     while (!nested && at != out.begin() && MayFollow(*(at - 1), first)) --at;
     out.insert(at, first.begin(), first.end());
     For pipelined = loop;
     pipelined.body = {MakeStmt(AsyncWait{depth - 2}), MakeStmt(Barrier{})};
-    Expr ahead = Axis(loop.axis) + (depth - 1);
-    Expr inside = Lt(ahead, loop.extent);
-    if (auto trips = AsInt(loop.extent)) {
-      // Bounded by itself, so that indices are provably inside without reasoning about the condition.
-      std::string name = loop.axis + "_ahead";
-      pipelined.body.push_back(MakeStmt(Let{name, Min(ahead, IntLit(*trips - 1))}));
-      ahead = Axis(name);
-    }
-    fill(inside, ahead, pipelined.body);
+    fill(Axis(loop.axis) + (depth - 1), pipelined.body);
     pipelined.body.insert(pipelined.body.end(), work.begin(), work.end());
     out.push_back(MakeStmt(std::move(pipelined)));
     return true;
   }
 
   const KernelFn& kernel_;
+  RangeMap ranges_;
   std::set<std::string> done_;  // rings that are filled ahead
   int counter_ = 0;
 };
