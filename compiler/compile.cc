@@ -44,16 +44,13 @@ auto Guarded(Work&& work) -> decltype(work()) {
   }
 }
 
-// A step that is in no table of passes: hackc-opt knows it by this name.
+// A step on one kernel that is in no table of passes: hackc-opt knows it by this name.
 template <typename Fn, typename Work>
 auto Step(const char* name, const Fn& before, Work&& work)
     -> absl::StatusOr<decltype(work(before))> {
-  try {
-    return work(before);
-  } catch (const std::exception& error) {
-    return Replayable(name, Cat("pass ", name, ", kernel ", before.fn.name, ": ", error.what()),
-                      ir::Print(before));
-  }
+  return Attempt(
+      name, Cat("pass ", name, ", kernel ", before.fn.name), [&] { return ir::Print(before); },
+      [&]() -> absl::StatusOr<decltype(work(before))> { return work(before); });
 }
 
 class Clock {
@@ -181,13 +178,8 @@ std::vector<EntryGraph> EntryGraphs(ir::GraphModule graph) {
   return entries;
 }
 
-absl::StatusOr<Plan> MakePlan(const CompileRequest& request) {
-  HACKC_ASSIGN_OR_RETURN(schedule::Target target, schedule::FindTarget(request.arch));
-  Plan plan;
+absl::StatusOr<Plan> MakePlan(ir::GraphModule graph, const schedule::Target& target, Plan plan) {
   Clock clock(plan.times);
-  HACKC_ASSIGN_OR_RETURN(ir::GraphModule graph, BuildGraph(request));
-  plan.graph_text = ir::Print(graph);
-  clock.Lap("front_end");
   std::vector<EntryGraph> graphs = EntryGraphs(std::move(graph));
   std::vector<passes::LoweredModule> lowered;
   lowered.reserve(graphs.size());
@@ -218,6 +210,16 @@ absl::StatusOr<Plan> MakePlan(const CompileRequest& request) {
   return plan;
 }
 
+// What none of its steps tells of in IR of its own is seen again from the graph.
+absl::StatusOr<Plan> FinishPlan(ir::GraphModule graph, const schedule::Target& target, Plan plan) {
+  const std::string text = plan.graph_text = ir::Print(graph);
+  absl::StatusOr<Plan> done = Attempt(
+      "program", "program", [&] { return text; },
+      [&] { return MakePlan(std::move(graph), target, std::move(plan)); });
+  if (!done.ok()) return WithReplayTarget(done.status(), target.arch);
+  return done;
+}
+
 }  // namespace
 
 absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request) {
@@ -234,26 +236,29 @@ absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request) {
 }
 
 absl::StatusOr<Plan> PlanProgram(const CompileRequest& request) {
-  absl::StatusOr<Plan> plan = Guarded([&] { return MakePlan(request); });
-  if (plan.ok()) return plan;
-  absl::Status status = plan.status();
-  SetReplayTarget(status, request.arch);
-  return status;
+  return Guarded([&]() -> absl::StatusOr<Plan> {
+    HACKC_ASSIGN_OR_RETURN(schedule::Target target, schedule::FindTarget(request.arch));
+    Plan plan;
+    Clock clock(plan.times);
+    HACKC_ASSIGN_OR_RETURN(ir::GraphModule graph, BuildGraph(request));
+    clock.Lap("front_end");
+    return FinishPlan(std::move(graph), target, std::move(plan));
+  });
+}
+
+absl::StatusOr<Plan> PlanGraph(const std::string& graph_text, const std::string& arch) {
+  return Guarded([&]() -> absl::StatusOr<Plan> {
+    HACKC_ASSIGN_OR_RETURN(schedule::Target target, schedule::FindTarget(arch));
+    HACKC_ASSIGN_OR_RETURN(ir::GraphModule graph, ir::ParseGraph(graph_text));
+    return FinishPlan(std::move(graph), target, {});
+  });
 }
 
 absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source) {
   auto start = std::chrono::steady_clock::now();
-  absl::StatusOr<toolchain::Cubin> compiled_text =
-      toolchain::CompileCubin(source.cuda, source.kernel.entry, source.kernel.arch);
-  if (absl::IsInternal(compiled_text.status())) {
-    const absl::Status& status = compiled_text.status();
-    absl::Status failed = Replayable(
-        "nvrtc", Cat("NVRTC, kernel ", source.kernel.name, ": ", std::string(status.message())),
-        source.cuda);
-    SetReplayTarget(failed, Cat(source.kernel.arch, "  entry: ", source.kernel.entry));
-    return failed;
-  }
-  HACKC_ASSIGN_OR_RETURN(toolchain::Cubin cubin, std::move(compiled_text));
+  HACKC_ASSIGN_OR_RETURN(
+      toolchain::Cubin cubin,
+      toolchain::CompileCubin(source.cuda, source.kernel.entry, source.kernel.arch));
   CompiledKernel compiled;
   compiled.cubin = std::move(cubin.bytes);
   compiled.registers = cubin.registers;

@@ -4,11 +4,12 @@
 // owns a cache can skip either, and whoever owns worker processes can spread kernels over them.
 //
 //   ASSIGN(key_fields, ProgramKeyFields(request));            // milliseconds: front end only
-//   ASSIGN(plan, PlanProgram(request, options));              // all passes, no NVRTC
+//   ASSIGN(plan, PlanProgram(request));              // all passes, no NVRTC
 //   for (const KernelSource& k : plan.kernels) ASSIGN(cubin, CompileKernel(k));
 //
 // Everything a caller can cause comes back as absl::Status: INVALID_ARGUMENT with the path of the field,
-// what was expected and what was got. INTERNAL carries what hackc-opt needs to see it again (support/replay.h).
+// what was expected and what was got. INTERNAL may carry IR from which hackc-opt sees it again (support/replay.h); without
+// it, the call itself is what to repeat.
 // Thread safety: all functions may be called from any thread; they share no mutable state. Passes recurse to a depth
 // that fits in 8 MiB of stack.
 #pragma once
@@ -84,6 +85,8 @@ absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request);
 // Runs every pass. The program has the entry point "prefill" and, when past.max > 0, "decode" for seq 1..1,
 // over the same weights and key/value cache. Deterministic: the same request gives the same plan, byte for byte.
 absl::StatusOr<Plan> PlanProgram(const CompileRequest& request);
+// The same from Graph IR: what follows the front end.
+absl::StatusOr<Plan> PlanGraph(const std::string& graph_text, const std::string& arch);
 
 // NVRTC on one kernel. INTERNAL with the compiler's log when the text does not compile, UNIMPLEMENTED
 // naming the archs that this NVRTC has when it lacks the kernel's, FAILED_PRECONDITION when no NVRTC is

@@ -23,8 +23,9 @@ absl::StatusOr<std::unique_ptr<Engine>> OpenLocalEngine(const LocalOptions& opti
                                        .limit_bytes = static_cast<int64_t>(options.cache_bytes)}));
   }
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const std::shared_ptr<CompilerBackend> backend = WithReplayFiles(
-      options.backend ? options.backend : LinkedCompiler(), DefaultReplayDir(options.cache_dir));
+  const std::shared_ptr<CompilerBackend> backend =
+      WithReplayFiles(options.backend ? options.backend : LinkedCompiler(),
+                      {.directory = DefaultReplayDir(options.cache_dir)});
   auto pool = std::make_shared<WorkerPool>(
       options.workers > 0 ? options.workers : cores,
       [&backend] { return std::make_unique<InProcessWorker>(backend); });

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,6 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "cache/digest.h"
 #include "compiler/support/replay.h"
+#include "compiler/support/status_macros.h"
+#include "server/convert.h"
 
 namespace hackc::server {
 namespace {
@@ -54,23 +58,84 @@ std::optional<std::string> WriteReplay(const fs::path& directory, const std::str
   return path.string();
 }
 
+// ---- calls as hackc-opt reads them (tools/opt/case_file.h) ----
+std::string CallText(const CompileRequest& request) {
+  static constexpr const char* kDTypes[] = {"", "float32", "bfloat16", "float16"};
+  std::string line = absl::StrCat("# pass: program  target: ", request.arch);
+  const auto dtype = static_cast<size_t>(request.dtype);
+  if (dtype > 0 && dtype < std::size(kDTypes)) absl::StrAppend(&line, "  dtype: ", kDTypes[dtype]);
+  const auto add_range = [&](const char* name, const ShapeRange& range) {
+    if (range.min != 0 || range.max != 0) {
+      absl::StrAppend(&line, "  ", name, ": ", range.min, "..", range.max);
+    }
+  };
+  add_range("batch", request.batch);
+  add_range("seq", request.seq);
+  add_range("past", request.past);
+  if (request.page_size != 0) absl::StrAppend(&line, "  page_size: ", request.page_size);
+  if (request.layers != 0) absl::StrAppend(&line, "  layers: ", request.layers);
+  if (request.last_logits) line += "  last_logits: yes";
+  return absl::StrCat(line, "\n", request.config_json, "\n");
+}
+
+std::string NvrtcText(const std::string& arch, const std::string& entry, const std::string& cuda) {
+  return absl::StrCat("# pass: nvrtc  target: ", arch, "  entry: ", entry, "\n", cuda);
+}
+
+std::string ReferenceText(const std::string& arch, const std::string& loop_text) {
+  return absl::StrCat("# pass: reference  target: ", arch, "\n", loop_text);
+}
+
+absl::StatusOr<std::string> CallText(const v1::worker::Request& request) {
+  if (request.has_plan()) {
+    HACKC_ASSIGN_OR_RETURN(const CompileRequest call, RequestFromProto(request.plan()));
+    return CallText(call);
+  }
+  if (request.has_kernel()) {
+    const v1::Kernel& kernel = request.kernel().kernel();
+    return NvrtcText(kernel.arch(), kernel.entry(), request.kernel().cuda());
+  }
+  if (request.has_reference()) {
+    return ReferenceText(request.reference().arch(), request.reference().loop());
+  }
+  return absl::NotFoundError("nothing is compiled");
+}
+
+absl::Status Leave(const absl::Status& status, const std::string& text,
+                   const ReplayOptions& options) {
+  std::string message(status.message().substr(0, kMostMessageBytes));
+  if (message.size() < status.message().size()) message += " [...]";
+  const std::optional<std::string> path = WriteReplay(options.directory, text);
+  if (!path) {
+    absl::StrAppend(&message, "\nno replay file in ", options.directory);
+  } else {
+    absl::StrAppend(&message, "\nto see it again: hackc-opt ",
+                    options.pass_plugin.empty() ? "" : "--pass-plugin ", options.pass_plugin,
+                    options.pass_plugin.empty() ? "" : " ", *path);
+  }
+  return absl::Status(status.code(), message);
+}
+
 class Replaying : public CompilerBackend {
  public:
-  Replaying(std::shared_ptr<CompilerBackend> backend, std::string directory)
-      : backend_(std::move(backend)), directory_(std::move(directory)) {}
+  Replaying(std::shared_ptr<CompilerBackend> backend, ReplayOptions options)
+      : backend_(std::move(backend)), options_(std::move(options)) {}
 
   absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request) override {
-    return backend_->ProgramKeyFields(request);
+    return Told([&] { return backend_->ProgramKeyFields(request); },
+                [&] { return CallText(request); });
   }
   absl::StatusOr<Plan> PlanProgram(const CompileRequest& request) override {
-    return Told(backend_->PlanProgram(request));
+    return Told([&] { return backend_->PlanProgram(request); }, [&] { return CallText(request); });
   }
   absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source) override {
-    return Told(backend_->CompileKernel(source));
+    return Told([&] { return backend_->CompileKernel(source); },
+                [&] { return NvrtcText(source.kernel.arch, source.kernel.entry, source.cuda); });
   }
   absl::StatusOr<Reference> ReferenceKernel(const std::string& loop_text,
                                             const std::string& arch) override {
-    return backend_->ReferenceKernel(loop_text, arch);
+    return Told([&] { return backend_->ReferenceKernel(loop_text, arch); },
+                [&] { return ReferenceText(arch, loop_text); });
   }
   absl::StatusOr<Rates> TargetRates(const std::string& arch) override {
     return backend_->TargetRates(arch);
@@ -81,28 +146,35 @@ class Replaying : public CompilerBackend {
   }
 
  private:
-  template <typename T>
-  absl::StatusOr<T> Told(absl::StatusOr<T> result) const {
-    const std::optional<std::string> text =
-        result.ok() ? std::nullopt : ReplayText(result.status());
-    if (!text) return result;
-    std::string message(result.status().message().substr(0, kMostMessageBytes));
-    if (message.size() < result.status().message().size()) message += " [...]";
-    const std::optional<std::string> path = WriteReplay(directory_, *text);
-    absl::StrAppend(&message, path ? "\nto see it again: hackc-opt " : "\nno replay file in ",
-                    path.value_or(directory_));
-    return absl::Status(result.status().code(), message);
+  template <typename Work, typename Text>
+  auto Told(Work&& work, Text&& call_text) const -> decltype(work()) {
+    absl::Status status;
+    try {
+      auto result = work();
+      if (!absl::IsInternal(result.status())) return result;
+      status = result.status();
+    } catch (const std::exception& error) {
+      status = absl::InternalError(error.what());
+    }
+    const std::optional<std::string> told = ReplayText(status);
+    return Leave(status, told ? *told : call_text(), options_);
   }
 
   const std::shared_ptr<CompilerBackend> backend_;
-  const std::string directory_;
+  const ReplayOptions options_;
 };
 
 }  // namespace
 
 std::shared_ptr<CompilerBackend> WithReplayFiles(std::shared_ptr<CompilerBackend> backend,
-                                                 std::string directory) {
-  return std::make_shared<Replaying>(std::move(backend), std::move(directory));
+                                                 ReplayOptions options) {
+  return std::make_shared<Replaying>(std::move(backend), std::move(options));
+}
+
+absl::Status LeaveReplay(const absl::Status& status, const v1::worker::Request& request,
+                         const ReplayOptions& options) {
+  const absl::StatusOr<std::string> text = CallText(request);
+  return text.ok() ? Leave(status, *text, options) : status;
 }
 
 std::string DefaultReplayDir(const std::string& cache_dir) {

@@ -87,6 +87,10 @@ std::shared_ptr<WorkerPool> MakeBenchPool(int gpu, double limit_seconds) {
       WorkerLimits{.describe = milliseconds(60'000), .bench = limit, .attempts = 1});
 }
 
+ReplayOptions ReplaysOf(const ServerOptions& options) {
+  return {.directory = options.replay_dir, .pass_plugin = options.pass_plugin};
+}
+
 std::vector<std::string> WorkerArguments(const ServerOptions& options) {
   std::vector<std::string> argv = {"/proc/self/exe", "--replay-dir", options.replay_dir};
   if (!options.pass_plugin.empty()) {
@@ -107,7 +111,10 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const ServerOptions& options,
       [argv = WorkerArguments(options)] {
         return std::make_unique<WorkerProcess>(WorkerProcessOptions{.argv = argv});
       },
-      WorkerLimits{.plan = limit, .kernel = limit});
+      WorkerLimits{.plan = limit, .kernel = limit},
+      [replays = ReplaysOf(options)](const auto& request, const absl::Status& status) {
+        return LeaveReplay(status, request, replays);
+      });
   EngineOptions engine_options{.gpu = gpu, .queue_limit = options.queue};
   if (options.gpu) engine_options.bench = MakeBenchPool(*options.gpu, options.bench_seconds);
   if (!gpu.arch.empty()) engine_options.default_arch = gpu.arch;
@@ -208,7 +215,7 @@ int ServerMain(int argc, char** argv, std::shared_ptr<CompilerBackend> backend) 
       return 1;
     }
   }
-  backend = WithReplayFiles(std::move(backend), options.replay_dir);
+  backend = WithReplayFiles(std::move(backend), ReplaysOf(options));
   if (options.worker_fd) {
     return ServeCalls(*options.worker_fd, "hackc-worker",
                       [&backend](const auto& request) { return HandleCall(*backend, request); });

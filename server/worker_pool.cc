@@ -24,7 +24,8 @@ std::string Describe(const Request& request) {
 
 }  // namespace
 
-WorkerPool::WorkerPool(int workers, Factory factory, WorkerLimits limits) : limits_(limits) {
+WorkerPool::WorkerPool(int workers, Factory factory, WorkerLimits limits, LostCall lost_call)
+    : limits_(limits), lost_call_(std::move(lost_call)) {
   for (int i = 0; i < workers; ++i) workers_.push_back(factory());
   for (const std::unique_ptr<Worker>& worker : workers_) {
     threads_.emplace_back([this, &worker] { Work(*worker); });
@@ -110,8 +111,9 @@ absl::StatusOr<Reply> WorkerPool::Try(Worker& worker, const Request& request) {
     ++lost_;
   }
   if (limits_.attempts == 1) return reply.status();
-  return absl::InternalError(
+  const absl::Status lost = absl::InternalError(
       absl::StrCat(Describe(request), ": the worker was lost, twice: ", reply.status().message()));
+  return lost_call_ ? lost_call_(request, lost) : lost;
 }
 
 }  // namespace hackc::server

@@ -47,7 +47,10 @@ class WorkerPool {
     std::function<bool()> cancelled;
   };
 
-  WorkerPool(int workers, Factory factory, WorkerLimits limits = {});
+  // What a call that lost both its workers ends with, in place of the status given.
+  using LostCall = std::function<absl::Status(const v1::worker::Request&, const absl::Status&)>;
+
+  WorkerPool(int workers, Factory factory, WorkerLimits limits = {}, LostCall lost_call = {});
   ~WorkerPool();  // Stop(), then waits for the threads
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
@@ -70,6 +73,7 @@ class WorkerPool {
   absl::StatusOr<v1::worker::Reply> Try(Worker& worker, const v1::worker::Request& request);
 
   const WorkerLimits limits_;
+  const LostCall lost_call_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Pending> pending_;

@@ -2,7 +2,6 @@
 #include "compiler/passes/lower_loop.h"
 
 #include <chrono>
-#include <exception>
 #include <tuple>
 #include <utility>
 
@@ -36,7 +35,9 @@ namespace {
 
 using Step = std::pair<ir::TileFn, ir::KernelFn>;  // of these the kernel, once there is one
 
-absl::Status Run(const KernelPass& pass, Step& step) {
+bool IsTile(const Step& step) { return step.second.fn.name.empty(); }
+
+absl::StatusOr<Step> Run(const KernelPass& pass, Step step) {
   auto& [tile, kernel] = step;
   if (auto* on_tile = std::get_if<0>(&pass.run)) {
     HACKC_ASSIGN_OR_RETURN(tile, (*on_tile)(tile));
@@ -45,14 +46,7 @@ absl::Status Run(const KernelPass& pass, Step& step) {
   } else {
     HACKC_ASSIGN_OR_RETURN(kernel, std::get<2>(pass.run)(kernel));
   }
-  return absl::OkStatus();
-}
-
-bool IsTile(const Step& step) { return step.second.fn.name.empty(); }
-
-absl::Status Broken(std::string_view pass, const std::string& name, std::string_view what,
-                    const std::string& before) {
-  return Replayable(pass, Cat("pass ", pass, ", kernel ", name, ": ", what), before);
+  return step;
 }
 
 }  // namespace
@@ -60,29 +54,28 @@ absl::Status Broken(std::string_view pass, const std::string& name, std::string_
 absl::StatusOr<LoweredKernel> LowerLoop(const ir::LoopFn& loop, const ir::Schedule& schedule,
                                         const ir::KernelLimits& limits) {
   if (const auto errors = ir::VerifyLoop(loop); !errors.empty()) {
-    return Broken("none", loop.fn.name, absl::StrJoin(errors, "\n"), ir::Print(loop));
+    return Replayable("none",
+                      Cat("pass none, kernel ", loop.fn.name, ": ", absl::StrJoin(errors, "\n")),
+                      ir::Print(loop));
   }
   LoweredKernel out;
   Step step{{loop.fn, schedule}, {}};
   for (const KernelPass& pass : KernelPasses()) {
-    auto start = std::chrono::steady_clock::now();
-    const Step before = step;
-    const auto broken = [&](std::string_view what) {
-      return Broken(pass.name, loop.fn.name, what,
-                    IsTile(before) ? ir::Print(before.first) : ir::Print(before.second));
+    const auto print = [&] {
+      return IsTile(step) ? ir::Print(step.first) : ir::Print(step.second);
     };
-    try {
-      if (absl::Status status = Run(pass, step); !status.ok()) {
-        return broken({status.message().data(), status.message().size()});
-      }
-    } catch (const std::exception& error) {  // InternalError, or the standard library's
-      return broken(error.what());
-    }
-    std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    out.times.emplace_back(pass.name, took.count());
-    const auto errors =
-        IsTile(step) ? ir::VerifyTile(step.first) : ir::VerifyKernel(step.second, limits);
-    if (!errors.empty()) return broken(Cat("left wrong IR:\n", absl::StrJoin(errors, "\n")));
+    const auto work = [&]() -> absl::StatusOr<Step> {
+      const auto start = std::chrono::steady_clock::now();
+      HACKC_ASSIGN_OR_RETURN(Step next, Run(pass, step));
+      std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+      out.times.emplace_back(pass.name, took.count());
+      const auto errors =
+          IsTile(next) ? ir::VerifyTile(next.first) : ir::VerifyKernel(next.second, limits);
+      if (errors.empty()) return next;
+      return absl::InternalError(Cat("left wrong IR:\n", absl::StrJoin(errors, "\n")));
+    };
+    HACKC_ASSIGN_OR_RETURN(
+        step, Attempt(pass.name, Cat("pass ", pass.name, ", kernel ", loop.fn.name), print, work));
   }
   std::tie(out.tile, out.kernel) = std::move(step);
   return out;

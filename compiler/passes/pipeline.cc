@@ -20,6 +20,7 @@
 #include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
 #include "compiler/support/replay.h"
+#include "compiler/support/status_macros.h"
 
 namespace hackc::passes {
 namespace {
@@ -75,25 +76,23 @@ absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph, const ModuleObs
   }
   // A Loop module has no text that reads back as one: it is made again from the Tensor IR.
   std::string since_tensor;
-  const auto broken = [&](const ModulePass& pass, std::string_view what) {
-    const bool loops = std::holds_alternative<ir::LoopModule>(current);
-    return Replayable(loops ? Cat(since_tensor, pass.name) : Cat(pass.name),
-                      Cat("pass ", pass.name, ": ", what),
-                      loops ? ir::Print(lowered.tensor) : Print(current));
+  const auto print = [&] {
+    return std::holds_alternative<ir::LoopModule>(current) ? ir::Print(lowered.tensor)
+                                                           : Print(current);
   };
   for (const ModulePass& pass : ModulePasses()) {
-    auto start = std::chrono::steady_clock::now();
-    AnyModule next;
-    try {
-      next = Run(pass, current, split);
-    } catch (const std::exception& error) {  // InternalError, or the standard library's
-      return broken(pass, error.what());
-    }
-    std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    lowered.times.emplace_back(pass.name, took.count());
-    if (auto errors = Verify(next); !errors.empty()) {
-      return broken(pass, absl::StrJoin(errors, "\n"));
-    }
+    const auto work = [&]() -> absl::StatusOr<AnyModule> {
+      const auto start = std::chrono::steady_clock::now();
+      AnyModule next = Run(pass, current, split);
+      std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+      lowered.times.emplace_back(pass.name, took.count());
+      if (auto errors = Verify(next); !errors.empty()) {
+        return absl::InternalError(absl::StrJoin(errors, "\n"));
+      }
+      return next;
+    };
+    HACKC_ASSIGN_OR_RETURN(AnyModule next, Attempt(Cat(since_tensor, pass.name),
+                                                   Cat("pass ", pass.name), print, work));
     if (observer) observer(pass.name, current, next);
     if (next.index() != current.index()) {
       if (auto* last = std::get_if<ir::GraphModule>(&current)) lowered.graph = std::move(*last);

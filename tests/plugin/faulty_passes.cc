@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <string_view>
 
@@ -21,10 +22,16 @@ ir::TensorModule FaultyTensor(const ir::TensorModule& module) {
 
 ir::LoopModule FaultyLoops(const ir::LoopModule& module) {
   HACKC_CHECK(!Fault("loops throw")) << "on purpose";
+  if (Fault("program contradicts itself")) {  // which no verifier of functions sees
+    ir::LoopModule out = module;
+    out.outputs.push_back("nothing");
+    return out;
+  }
   return module;
 }
 
 absl::StatusOr<ir::TileFn> FaultyTile(const ir::TileFn& tile) {
+  if (Fault("tile crashes")) std::raise(SIGSEGV);
   if (Fault("tile refuses")) return absl::UnimplementedError("on purpose");
   return tile;
 }

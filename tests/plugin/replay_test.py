@@ -65,7 +65,7 @@ class ReplayTest(unittest.TestCase):
             failed = server.submit()
         self.assertNotEqual(failed.returncode, 0)
         self.assertIn(message, failed.stderr)
-        path = re.search(r"to see it again: hackc-opt (\S+)", failed.stderr)
+        path = re.search(rf"to see it again: hackc-opt --pass-plugin {PLUGIN} (\S+)", failed.stderr)
         self.assertTrue(path, failed.stderr)
         path = pathlib.Path(path[1])
         self.assertEqual(path.parent, self.folder / "replay")
@@ -95,6 +95,14 @@ class ReplayTest(unittest.TestCase):
         again = self.check_fault("kernel is wrong", "left wrong IR:", 1, "# pass: faulty_kernel  verify: yes  target: sm_90a")
         self.assertIn("hackc-opt: after faulty_kernel: ", again)
         self.assertIn("4096", again)
+
+    def test_a_program_cannot_be_built(self):
+        again = self.check_fault("program contradicts itself", "program: ", 3, "# pass: program  verify: yes  target: sm_90a")
+        self.assertIn("value %nothing is not defined before its use", again)
+
+    def test_a_pass_takes_its_process_with_it(self):
+        self.check_fault("tile crashes", "planning the program: the worker was lost, twice: ", -signal.SIGSEGV,
+                         "# pass: program  target: sm_90a  dtype: float32  seq: 1..16")
 
     def test_a_plugin_is_part_of_the_key(self):
         with Server(self.folder, "", plugin=False) as server:

@@ -28,8 +28,8 @@ ROOMS = {
     "compiler/toolchain": (),
     # compile.h and what is built on all of the compiler.
     "compiler": COMPILER_ROOMS,
-    # Command lines over single parts of the compiler.
-    "tools": ("tools", *COMPILER_ROOMS),
+    # Command lines over single parts of the compiler; replay files repeat calls of compile.h.
+    "tools": ("tools", "compiler/compile.h", *COMPILER_ROOMS),
     # Golden models, read as the client reads checkpoints; on a GPU they go the way of `hackc-client run`.
     "tools/golden": ("tools/opt", "compiler/compile.h", "client/runtime", *COMPILER_ROOMS),
     "tools/golden/gpu": ("tools/golden", "compiler/compile.h", "proto", "client", "server/local.h", *COMPILER_ROOMS),

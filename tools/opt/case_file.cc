@@ -17,6 +17,29 @@ bool ParseInteger(std::string_view text, Integer& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// "1..16"
+bool ParseRange(std::string_view text, ShapeRange& range) {
+  const size_t dots = text.find("..");
+  return dots != std::string_view::npos && ParseInteger(text.substr(0, dots), range.min) &&
+         ParseInteger(text.substr(dots + 2), range.max);
+}
+
+bool ReadRequest(const std::string& key, const std::string& value, CompileRequest& request) {
+  if (key == "dtype:") {
+    request.dtype = value == "float32"    ? program::DType::kFloat32
+                    : value == "bfloat16" ? program::DType::kBFloat16
+                    : value == "float16"  ? program::DType::kFloat16
+                                          : program::DType::kUnspecified;
+    return request.dtype != program::DType::kUnspecified;
+  }
+  if (key == "last_logits:") return request.last_logits = value == "yes";
+  return (key == "batch:" && ParseRange(value, request.batch)) ||
+         (key == "seq:" && ParseRange(value, request.seq)) ||
+         (key == "past:" && ParseRange(value, request.past)) ||
+         (key == "page_size:" && ParseInteger(value, request.page_size)) ||
+         (key == "layers:" && ParseInteger(value, request.layers));
+}
+
 absl::Status ReadFirstLine(std::string_view line, CaseFile& file) {
   const std::vector<std::string> words =
       absl::StrSplit(View(line), absl::ByAnyChar(" #"), absl::SkipEmpty());
@@ -36,10 +59,12 @@ absl::Status ReadFirstLine(std::string_view line, CaseFile& file) {
       file.entry = value;
     } else if (key == "verify:" && value == "yes") {
       file.verify = true;
-    } else if (key != "seed:" || !ParseInteger(value, file.seed)) {
+    } else if (!(key == "seed:" && ParseInteger(value, file.seed)) &&
+               !ReadRequest(key, value, file.request)) {
       return absl::InvalidArgumentError(Cat(
           "line 1: expected `pass: NAMES`, `symbols: a=1,b=2`, `seed: N`, `target: ARCH`, `verify: "
-          "yes`, `kind: does`, `leaves` or `edge`, or `entry: NAME`, got `",
+          "yes`, `kind: does`, `leaves` or `edge`, `entry: NAME`, or a part of a request such as "
+          "`seq: 1..16`, got `",
           key, " ", value, "`"));
     }
   }

@@ -10,8 +10,10 @@
 //
 // Every part of the first line may be missing, the line itself too; `pass` may list several, as in `a,b`. `kind` is what a
 // golden case shows: what the pass `does`, what it `leaves` alone, or an `edge` of sizes. Replay files
-// (compiler/support/replay.h) are such texts too: `verify: yes` is --verify, the pass `emit_cuda` is --emit=cuda, and
-// after `pass: nvrtc  entry: NAME` comes CUDA text.
+// (server/replay.h) are such texts too: `verify: yes` is --verify, the pass `emit_cuda` is --emit=cuda, and some names are
+// no pass but a call of compile.h: `program` on Graph IR or on a config.json with what goes with it (`dtype: float32
+// batch: 1..4  seq: 1..16  past: 0..64  page_size: 16  last_logits: yes  layers: 2`), `reference` on Loop IR, and `nvrtc
+// entry: NAME` on CUDA text.
 // Thread safety: pure functions.
 #pragma once
 
@@ -22,6 +24,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/compile.h"
 
 namespace hackc::opt {
 
@@ -35,8 +38,9 @@ struct CaseFile {
   std::string kind = "does";
   bool verify = false;
   std::string entry;
-  std::string input;     // the first line included, so that lines keep their numbers
-  std::string expected;  // empty: the file says nothing of it
+  CompileRequest request;  // without config and arch
+  std::string input;       // the first line included, so that lines keep their numbers
+  std::string expected;    // empty: the file says nothing of it
 };
 
 // INVALID_ARGUMENT for a first line that starts with `# pass:` or `# symbols:` and goes on with

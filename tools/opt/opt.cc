@@ -11,10 +11,10 @@
 #include "CLI/App.hpp"
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
+#include "compiler/compile.h"
 #include "compiler/passes/plugin.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/status_macros.h"
-#include "compiler/toolchain/nvrtc.h"
 #include "tools/opt/case_file.h"
 #include "tools/opt/pass_list.h"
 #include "tools/opt/random_run.h"
@@ -58,7 +58,7 @@ class Session {
     if (!options_.target.empty()) file->target = options_.target;
     if (absl::Status status = Settle(*file); !status.ok()) return Fail(kExitUsage, status);
     verify_ = options_.verify || file->verify;
-    if (file->passes == std::vector<std::string>{"nvrtc"}) return RunNvrtc(*file);
+    if (IsCall(*file)) return RunCall(*file);
 
     absl::StatusOr<Unit> input = absl::InvalidArgumentError("");
     Timed("parse", [&] { input = Parse(file->input); });
@@ -111,13 +111,37 @@ class Session {
   }
 
  private:
-  // The CUDA text below the first line; what comes out is not kept.
-  ExitCode RunNvrtc(const CaseFile& file) {
-    const std::string text = file.input.substr(file.input.find('\n') + 1);
+  static bool IsCall(const CaseFile& file) {
+    static const std::vector<std::string> kCalls = {"program", "reference", "nvrtc"};
+    return file.passes.size() == 1 &&
+           std::find(kCalls.begin(), kCalls.end(), file.passes[0]) != kCalls.end();
+  }
+
+  // A call of compile.h; what it makes is not kept.
+  ExitCode RunCall(const CaseFile& file) {
+    const std::string& call = file.passes[0];
+    const std::string below = file.input.substr(file.input.find('\n') + 1);
     absl::Status status;
-    Timed("nvrtc",
-          [&] { status = toolchain::CompileCubin(text, file.entry, target_.arch).status(); });
-    return status.ok() ? kExitOk : Fail(kExitInternal, status);
+    Timed(call, [&] {
+      if (call == "nvrtc") {
+        KernelSource source;
+        source.kernel.entry = file.entry;
+        source.kernel.arch = target_.arch;
+        source.cuda = below;
+        status = CompileKernel(source).status();
+      } else if (call == "reference") {
+        status = ReferenceKernel(file.input, target_.arch).status();
+      } else if (below.starts_with('{')) {
+        CompileRequest request = file.request;
+        request.config_json = below;
+        request.arch = target_.arch;
+        status = PlanProgram(request).status();
+      } else {
+        status = PlanGraph(file.input, target_.arch).status();
+      }
+    });
+    if (status.ok()) return kExitOk;
+    return absl::IsInvalidArgument(status) ? FailAt(status) : Fail(kExitInternal, status);
   }
 
   // "line 3, column 7: what" and "line 3: what" as FILE:3:7: what and FILE:3: what.
@@ -210,7 +234,7 @@ int RunOpt(const std::vector<std::string>& arguments, std::istream& in, std::ost
       "Without --passes and --emit the passes run that the text's first line names (# pass: a,b).\n"
       "Exit codes: 0 all is well, 1 the text is no IR, --verify found errors or --interp a "
       "difference, "
-      "2 usage, 3 a pass, the emitter or NVRTC broke off.");
+      "2 usage, 3 a pass, another step of the compiler or NVRTC broke off.");
   Options options;
   AddOptions(app, options);
   try {

@@ -19,7 +19,7 @@ enum ExitCode : int {
   kExitOk = 0,
   kExitWrong = 1,  // the text is no IR, --verify found errors, or --interp another result or none
   kExitUsage = 2,  // options, file, names of passes, symbols
-  kExitInternal = 3,  // a pass, the emitter or NVRTC broke off
+  kExitInternal = 3,  // a pass, another step of the compiler or NVRTC broke off
 };
 
 int RunOpt(const std::vector<std::string>& arguments, std::istream& in, std::ostream& out,
