@@ -60,7 +60,7 @@ def main():
             harness.compile_model(description, out, harness.device_arch(torch), dtype, "1..64",
                                   batch=options.batch_range, past="0..8192")
             contracts = {k["name"]: k for k in json.loads((out / "program.json").read_text())["kernels"]}
-            program = hackc.Program(out)
+            program = hackc.Program(out).load()
             program.bind(peers.random_weights(torch, {n: s for n, (_, s) in program.weights().items()}, dtype))
             batches = [int(b) for b in options.batches.split(",")]
             states = program.new_states(batch=max(batches))

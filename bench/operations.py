@@ -78,10 +78,3 @@ def operands(chosen, layers):
                   if not a.written and a.dtype in ("float32", "bfloat16", "float16") and a.name not in written]
         groups.append((inputs, next(a for a in group[-1][1] if a.written)))
     return groups
-
-
-def overlaps(group):
-    """Whether the output of a layer's launches lies where an input did: the workspace's places are used again."""
-    inputs, output = group
-    begin, end = output.address, output.address + output.bytes
-    return any(a.address < end and begin < a.address + a.bytes for a in inputs)

@@ -10,13 +10,14 @@
 #include <vector>
 
 #include "compiler/ir/stmt.h"
+#include "compiler/support/saturate.h"
 
 namespace hackc::ir {
 
 // Coordinates that the digits count.
 inline int64_t CoordinateCount(const std::vector<Digit>& digits) {
   int64_t extent = 1;
-  for (const Digit& digit : digits) extent *= digit.extent;
+  for (const Digit& digit : digits) extent = SaturatedProduct(extent, digit.extent);
   return extent;
 }
 

@@ -15,6 +15,7 @@ int64_t Clamp(__int128 value) {
   if (value < -kNoLimit) return -kNoLimit;
   return static_cast<int64_t>(value);
 }
+Range Clamp(Range range) { return {Clamp(range.min), Clamp(range.max)}; }
 
 // Unknown sides stay unknown: an infinite minimum plus five is not a finite one.
 int64_t AddSide(int64_t a, int64_t b, int64_t infinite) {
@@ -157,13 +158,13 @@ bool NonNegative(Linear linear, const RangeMap& ranges, int budget) {
 RangeMap::RangeMap(const std::vector<SymbolDecl>& symbols) {
   for (const SymbolDecl& symbol : symbols) SetSymbol(symbol.name, {symbol.min, symbol.max});
 }
-void RangeMap::SetSymbol(const std::string& name, Range range) { symbols_[name] = range; }
+void RangeMap::SetSymbol(const std::string& name, Range range) { symbols_[name] = Clamp(range); }
 void RangeMap::SetVar(const std::string& name, Range range) {
-  vars_[name] = range;
+  vars_[name] = Clamp(range);
   extents_.erase(name);
 }
 void RangeMap::SetBuiltin(BuiltinKind kind, Range range) {
-  builtins_[static_cast<int>(kind)] = range;
+  builtins_[static_cast<int>(kind)] = Clamp(range);
 }
 void RangeMap::SetAxis(const std::string& name, const Expr& extent) {
   if (!IsInteger(extent->dtype)) return SetVar(name, OfDType(DType::kI32));
@@ -172,6 +173,7 @@ void RangeMap::SetAxis(const std::string& name, const Expr& extent) {
 }
 
 void RangeMap::NarrowVar(const std::string& name, Range range) {
+  range = Clamp(range);
   auto [known, inserted] = vars_.try_emplace(name, range);
   known->second.min = std::max(known->second.min, range.min);
   known->second.max = std::min(known->second.max, range.max);

@@ -5,6 +5,7 @@
 
 #include "compiler/ir/rewrite.h"
 #include "compiler/support/internal_error.h"
+#include "compiler/support/saturate.h"
 
 namespace hackc::ir {
 namespace {
@@ -16,11 +17,11 @@ void Collect(const Block& body, SharedLayout& layout) {
     if (alloc == nullptr || alloc->space == MemorySpace::kLocal) continue;
     HACKC_CHECK(alloc->alignment > 0 && alloc->alignment % SizeOf(alloc->dtype) == 0)
         << "@" << alloc->name << " has alignment " << alloc->alignment;
-    int64_t offset =
-        (layout.total_bytes + alloc->alignment - 1) / alloc->alignment * alloc->alignment;
-    int64_t bytes = ElementCount(*alloc) * SizeOf(alloc->dtype);
+    int64_t offset = SaturatedSum(layout.total_bytes, alloc->alignment - 1) / alloc->alignment *
+                     alloc->alignment;
+    int64_t bytes = SaturatedProduct(ElementCount(*alloc), SizeOf(alloc->dtype));
     layout.slots.push_back({alloc, offset, bytes});
-    layout.total_bytes = offset + bytes;
+    layout.total_bytes = SaturatedSum(offset, bytes);
     layout.alignment = std::max<int64_t>(layout.alignment, alloc->alignment);
   }
 }
@@ -43,16 +44,16 @@ SharedLayout LayoutShared(const Block& body) {
 std::vector<int64_t> Strides(const Alloc& alloc) {
   std::vector<int64_t> strides(alloc.extents.size(), 1);
   for (size_t i = alloc.extents.size(); i-- > 1;) {
-    int64_t row = alloc.extents[i] + (i + 1 == alloc.extents.size() ? alloc.padding : 0);
-    strides[i - 1] = strides[i] * row;
+    const int64_t padding = i + 1 == alloc.extents.size() ? alloc.padding : 0;
+    strides[i - 1] = SaturatedProduct(strides[i], SaturatedSum(alloc.extents[i], padding));
   }
   return strides;
 }
 
 int64_t ElementCount(const Alloc& alloc) {
   if (alloc.extents.empty()) return 1;
-  int64_t outer = alloc.extents.size() == 1 ? alloc.extents[0] + alloc.padding : alloc.extents[0];
-  return Strides(alloc)[0] * outer;
+  const int64_t padding = alloc.extents.size() == 1 ? alloc.padding : 0;
+  return SaturatedProduct(Strides(alloc)[0], SaturatedSum(alloc.extents[0], padding));
 }
 
 }  // namespace hackc::ir

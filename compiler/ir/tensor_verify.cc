@@ -7,6 +7,7 @@
 #include "compiler/ir/module_verify.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/tensor_walk.h"
+#include "compiler/support/saturate.h"
 
 namespace hackc::ir {
 namespace {
@@ -23,9 +24,9 @@ std::optional<RangeMap> Refined(const RangeMap& ranges, const Expr& condition, b
   if (!var || !limit || (compare->op != BinaryOp::kLt && compare->op != BinaryOp::kLe)) {
     return refined;
   }
-  const int64_t largest = compare->op == BinaryOp::kLt ? *limit - 1 : *limit;
+  const int64_t largest = SaturatedSum(*limit, compare->op == BinaryOp::kLt ? -1 : 0);
   Range range = kUnknownRange;
-  (taken ? range.max : range.min) = taken ? largest : largest + 1;
+  (taken ? range.max : range.min) = taken ? largest : SaturatedSum(largest, 1);
   refined.NarrowVar(var->name, range);
   const Range narrowed = Bounds(compare->a, refined);
   if (narrowed.min > narrowed.max) return std::nullopt;

@@ -132,8 +132,8 @@ absl::StatusOr<int64_t> TextLexer::Integer(std::string_view what) {
 absl::StatusOr<int> TextLexer::SmallInteger(std::string_view what) {
   Token at = token_;
   HACKC_ASSIGN_OR_RETURN(int64_t value, Integer(what));
-  if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max()) {
-    return ErrorAt(at, what, ": ", value, " does not fit 32 bits");
+  if (value < -kSmallInteger || value > kSmallInteger) {
+    return ErrorAt(at, what, ": ", value, " is beyond ", kSmallInteger);
   }
   return static_cast<int>(value);
 }

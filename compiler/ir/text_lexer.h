@@ -58,6 +58,8 @@ struct Token {
 };
 
 inline constexpr size_t kMaxTextBytes = size_t{64} << 20;
+// Of every number of 32 bits in a text, so that its sums and small multiples fit as well.
+inline constexpr int kSmallInteger = 1 << 24;
 inline constexpr int kMaxBlockDepth = 64;  // nesting of statements, in every parser and verifier
 
 class TextLexer {
@@ -97,7 +99,7 @@ class TextLexer {
   absl::StatusOr<std::string> AtName(std::string_view what);
   absl::StatusOr<std::string> String(std::string_view what);
   absl::StatusOr<int64_t> Integer(std::string_view what);   // with an optional sign
-  absl::StatusOr<int> SmallInteger(std::string_view what);  // fits 32 bits
+  absl::StatusOr<int> SmallInteger(std::string_view what);  // within kSmallInteger
   absl::StatusOr<double> Number(
       std::string_view what);  // integer, float, inf or nan, optional sign
 

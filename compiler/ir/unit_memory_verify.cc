@@ -7,6 +7,7 @@
 #include "compiler/ir/expr_query.h"
 #include "compiler/ir/shared_layout.h"
 #include "compiler/ir/unit_verify.h"
+#include "compiler/support/saturate.h"
 
 namespace hackc::ir {
 namespace {
@@ -16,7 +17,7 @@ bool IsSwizzle(int bytes) { return bytes == 0 || bytes == 32 || bytes == 64 || b
 }  // namespace
 
 int64_t BoxElements(const BulkMap& map) {
-  return std::accumulate(map.box.begin(), map.box.end(), int64_t{1}, std::multiplies<>());
+  return std::accumulate(map.box.begin(), map.box.end(), int64_t{1}, SaturatedProduct);
 }
 
 // ---- bulk copies ------------------------------------------------------------------------------------

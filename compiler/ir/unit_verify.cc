@@ -6,6 +6,7 @@
 #include "compiler/ir/expr_query.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/shared_layout.h"
+#include "compiler/support/saturate.h"
 
 namespace hackc::ir {
 namespace {
@@ -120,7 +121,7 @@ std::optional<int64_t> UnitVerifier::BytesOn(const Block& block,
       const NameInfo* target = Find(load->target);
       if (load->barrier != arrive.barrier || !Equal(load->barrier_index, arrive.index)) continue;
       if (!map || !target) return std::nullopt;
-      bytes += BoxElements(*map) * SizeOf(target->dtype);
+      bytes = SaturatedSum(bytes, SaturatedProduct(BoxElements(*map), SizeOf(target->dtype)));
     }
     const std::optional<int64_t> inside = BytesOn(ChildBlock(s), arrive);
     if (!inside) return std::nullopt;
@@ -128,7 +129,7 @@ std::optional<int64_t> UnitVerifier::BytesOn(const Block& block,
     const For* loop = As<For>(s);
     const std::optional<int64_t> trips = loop ? AsInt(loop->extent) : std::nullopt;
     if (!trips) return std::nullopt;
-    bytes += *trips * *inside;
+    bytes = SaturatedSum(bytes, SaturatedProduct(*trips, *inside));
   }
   return bytes;
 }

@@ -608,7 +608,7 @@ class Generate(WithLocalServer):
         """The example as printed, but for the model's dtype, which numpy does not have, and the server's address."""
         text = (ROOT / "README.md").read_text()
         example = next(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "Client(" in block)
-        self.assertLessEqual(len(example.splitlines()), 11)
+        self.assertLessEqual(len(example.splitlines()), 10)
         for old, new in [("127.0.0.1:7070", self.client.address), ('dtype="bfloat16"', 'dtype="float32"'),
                          ("torch.bfloat16", "torch.float32")]:
             self.assertIn(old, example)

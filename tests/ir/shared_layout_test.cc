@@ -37,6 +37,18 @@ TEST(SharedLayout, RowsArePaddedAndSlotsAligned) {
   EXPECT_THAT(Strides(*layout.Find("c")->alloc), testing::ElementsAre(8, 4, 1));
 }
 
+TEST(SharedLayout, SizesBeyond64BitsStayTheLargest) {
+  const int64_t huge = int64_t{1} << 40;
+  const Block body = {Shared("a", DType::kF32, {huge, huge, huge}, 8),
+                      Shared("b", DType::kF32, {4})};
+  const SharedLayout layout = LayoutShared(body);
+  EXPECT_EQ(layout.Find("a")->bytes, INT64_MAX);
+  EXPECT_EQ(layout.total_bytes, INT64_MAX);
+  EXPECT_EQ(ElementCount(*layout.Find("a")->alloc), INT64_MAX);
+  const Alloc least{.name = "c", .dtype = DType::kF32, .extents = {2, INT64_MIN, 24}};
+  EXPECT_THAT(Strides(least), testing::ElementsAre(INT64_MIN, 24, 1));
+}
+
 TEST(SharedLayout, FindsAllocationsInLoopsAndBranchesAndSkipsLocals) {
   Stmt local = MakeStmt(Alloc{.name = "r", .space = MemorySpace::kLocal, .extents = {8}});
   Stmt branch = MakeStmt(If{BoolLit(true), {Shared("inner", DType::kF32, {4})}});
