@@ -21,6 +21,11 @@ inline int64_t CoordinateCount(const std::vector<Digit>& digits) {
   return extent;
 }
 
+// Coordinates of one tile of an axis.
+inline int64_t TileOf(const AxisSchedule& axis) {
+  return axis.steps * CoordinateCount(axis.digits);
+}
+
 // Bits of the thread index that the digits use.
 inline int ThreadMask(const std::vector<Digit>& digits) {
   int mask = 0;

@@ -69,6 +69,7 @@ bool Divides(const Expr& e, int64_t n);
 Expr WithoutLoads(const Expr& e);
 
 // True when provable; false when not known.
+bool Grows(const Expr& e, const std::string& name);  // never falls where variable `name` rises
 bool ProveNonNegative(const Expr& e, const RangeMap& ranges);
 bool ProveLess(const Expr& a, const Expr& b, const RangeMap& ranges);       // a < b
 bool ProveLessEqual(const Expr& a, const Expr& b, const RangeMap& ranges);  // a <= b

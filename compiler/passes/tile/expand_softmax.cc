@@ -135,22 +135,6 @@ class Expander {
     return {names.begin(), names.end()};
   }
 
-  // Whether `e` never falls where `name` rises.
-  static bool Grows(const Expr& e, const std::string& name) {
-    if (!Names(e).count(name) || As<Var>(e)) return true;
-    const auto* binary = As<Binary>(e);
-    if (binary == nullptr || !Grows(binary->a, name)) return false;
-    switch (binary->op) {
-      case BinaryOp::kAdd:
-      case BinaryOp::kMin:
-      case BinaryOp::kMax: return Grows(binary->b, name);
-      case BinaryOp::kSub: return !Names(binary->b).count(name);
-      case BinaryOp::kMul:
-      case BinaryOp::kFloorDiv: return AsInt(binary->b).value_or(0) > 0;
-      default: return false;
-    }
-  }
-
   // Guards loads along `axis` of buffers that go on beyond `end`: a cache holds anything there, and a weight
   // of 0 times NaN is NaN. All rows share one bound, which a matrix instruction needs.
   Expr GuardValues(const Expr& value, const std::string& axis, const Expr& end) const {
@@ -362,8 +346,8 @@ class Expander {
                                std::move(body)}));
 
     // The schedule speaks of the new axes from here on.
-    tile_.schedule.axes.push_back({score_axis, LoopKind::kSerial, 1, digits});
-    tile_.schedule.axes.push_back({weight_axis, LoopKind::kSerial, 1, digits});
+    tile_.schedule.axes.push_back({score_axis, LoopKind::kSerial, axis->steps, digits});
+    tile_.schedule.axes.push_back({weight_axis, LoopKind::kSerial, axis->steps, digits});
     if (FindAxis(value_axis) == nullptr) {
       tile_.schedule.axes.push_back({value_axis, LoopKind::kSerial, static_cast<int>(chunk), {}});
     }

@@ -48,11 +48,11 @@ struct State {
   int partial_over = 0;
 };
 
-// A staged load: the shared tile and the input axes that index it.
+// A staged load: the shared tile and what indexes it, "m" for all of axis m or "tile:m" for one tile of it.
 struct Staged {
   Expr load;  // as in the input
   std::string shared;
-  std::vector<std::string> axes;
+  std::vector<std::string> indices;
   Expr slot;  // of a ring; absent for a single tile
 };
 
@@ -104,15 +104,13 @@ class Splitter {
   }
 
   void ProcessFor(const For& loop) {
-    static const AxisSchedule kPlain;
-    auto it = schedules_.find(loop.axis);
-    const AxisSchedule& schedule = it == schedules_.end() ? kPlain : *it->second;
+    const AxisSchedule& schedule = ScheduleOf(loop.axis);
     AxisInfo info;
     info.name = loop.axis;
     info.role = loop.role;
     info.digits = schedule.digits;
     info.local = CoordinateCount(schedule.digits);
-    info.tile = info.local * schedule.steps;
+    info.tile = TileOf(schedule);
 
     Expr extent = Hoist(Resolve(loop.extent));
     HACKC_CHECK(Loads(extent).empty())
@@ -121,6 +119,8 @@ class Splitter {
     // All threads make the same number of trips: the largest that any local coordinate asks for.
     Expr trips_of = Substitute(extent, [&](const std::string& name) -> Expr {
       const AxisInfo* local = FindLocal(name);
+      HACKC_CHECK(!local || Grows(extent, name))
+          << loop.axis << " ends sooner where " << name << " rises";
       return local ? IntLit(local->local - 1) : nullptr;
     });
     Expr outer_extent = Simplify(CeilDiv(trips_of, info.tile), ranges_);
@@ -180,10 +180,15 @@ class Splitter {
     }
   }
 
+  const AxisSchedule& ScheduleOf(const std::string& axis) const {
+    static const AxisSchedule kPlain;
+    auto it = schedules_.find(axis);
+    return it == schedules_.end() ? kPlain : *it->second;
+  }
+
   bool HoldsGridLoop(const For& loop) const {
     const For* inner = loop.body.size() == 1 ? As<For>(loop.body.front()) : nullptr;
-    auto it = inner ? schedules_.find(inner->axis) : schedules_.end();
-    return it != schedules_.end() && it->second->outer != LoopKind::kSerial;
+    return inner && ScheduleOf(inner->axis).outer != LoopKind::kSerial;
   }
 
   // ---- declarations ------------------------------------------------------------------------------------
@@ -297,18 +302,15 @@ class Splitter {
         if (!Equal(node, stage.load)) continue;
         std::vector<Expr> indices;
         if (stage.slot) indices.push_back(stage.slot);
-        for (const std::string& axis : stage.axes)
-          indices.push_back(MakeVar("tile:" + axis, DType::kI32));
+        for (const std::string& index : stage.indices)
+          indices.push_back(MakeVar(index, DType::kI32));
         return MakeLoad(stage.shared, node->dtype, std::move(indices));
       }
       return nullptr;
     });
     return Rewrite(staged, [&](const Expr& node) -> Expr {
       if (const auto* var = As<Var>(node)) {
-        if (var->name.rfind("tile:", 0) == 0) {
-          const AxisInfo& info = axes_.at(var->name.substr(5));
-          return full_axes_.count(info.name) ? info.global : info.in_tile;
-        }
+        if (var->name.rfind("tile:", 0) == 0) return axes_.at(var->name.substr(5)).in_tile;
         if (auto it = axes_.find(var->name); it != axes_.end()) return it->second.global;
         if (auto it = values_.find(var->name); it != values_.end()) return Read(var->name, {});
         return nullptr;
@@ -540,7 +542,8 @@ class Splitter {
         if (auto it = inner.find(name); it != inner.end()) {
           auto static_extent = AsInt(it->second->extent);
           if (!static_extent) return;
-          extent = *static_extent;
+          const int64_t tile = TileOf(ScheduleOf(name));  // what overhangs is read, though not used
+          extent = (*static_extent + tile - 1) / tile * tile;
         } else if (auto known = axes_.find(name); known != axes_.end()) {
           extent = known->second.tile;
         } else {
@@ -605,7 +608,8 @@ class Splitter {
     if (buffers_.at(load.buffer)->access != Access::kRead) engine = CopyEngine::kRegisters;
     const Expr& turn = axes_.at(loop.axis).outer;
     Expr slot;
-    if (stage.depth > 1 && engine == CopyEngine::kCpAsync && !AsInt(turn)) {
+    if (stage.depth > 1 && engine == CopyEngine::kCpAsync && !AsInt(turn) &&
+        ScheduleOf(loop.axis).outer == LoopKind::kSerial) {
       slot = Mod(turn, stage.depth);
       tile.slots = stage.depth;
       tile.extents.insert(tile.extents.begin(), stage.depth);
@@ -625,9 +629,7 @@ class Splitter {
     Nest(fill_axes, {MakeStmt(Store{name, tile_indices, source, nullptr, engine})});
     context_.resize(depth);
     shared_.insert(name);
-    for (const std::string& axis : axes) {
-      if (inner.count(axis)) full_axes_.insert(axis);
-    }
+    for (std::string& axis : axes) axis = inner.count(axis) ? axis : "tile:" + axis;
     staged_.push_back({node, name, axes, slot});
   }
 
@@ -674,7 +676,7 @@ class Splitter {
   std::map<std::string, AxisInfo> axes_;
   std::map<std::string, TileValue> values_;
   std::map<std::string, State> states_;
-  std::set<std::string> shared_, full_axes_;
+  std::set<std::string> shared_;
   std::vector<Staged> staged_;
   std::vector<const StageSchedule*> pending_stages_;
   std::vector<std::pair<Expr, Expr>> loaded_, uniform_;
