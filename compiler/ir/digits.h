@@ -35,9 +35,10 @@ inline int ThreadMask(const std::vector<Digit>& digits) {
   return mask;
 }
 
-// One matrix instruction sums over this axis.
+// Matrix instructions sum over this axis: its last digit is one, what stands before says which warps take which
+// part.
 inline bool IsMatrix(const std::vector<Digit>& digits) {
-  return digits.size() == 1 && digits[0].kind == Digit::Kind::kMatrix;
+  return !digits.empty() && digits.back().kind == Digit::Kind::kMatrix;
 }
 
 }  // namespace hackc::ir

@@ -99,7 +99,11 @@ class TileVerifier : public StmtVerifier {
   int CheckDigits(const std::vector<Digit>& digits, std::string_view where) {
     int bits = 0;
     for (const Digit& digit : digits) {
-      if (digit.extent < 1 || (digit.kind == Digit::Kind::kMatrix && digits.size() != 1)) {
+      // A matrix digit is the last one, after threads alone.
+      const bool misplaced =
+          &digit != &digits.back() && (digit.kind == Digit::Kind::kMatrix ||
+                                       (IsMatrix(digits) && digit.kind != Digit::Kind::kThread));
+      if (digit.extent < 1 || misplaced) {
         Error("digits", where, ": a digit of extent ", digit.extent);
       }
       if (digit.kind != Digit::Kind::kThread) continue;
@@ -124,10 +128,8 @@ class TileVerifier : public StmtVerifier {
             Print(loop.extent));
     }
     const int bits = CheckDigits(loop.digits, "loop");
-    if (loop.digits.size() == 1 && loop.digits[0].kind == Digit::Kind::kMatrix &&
-        loop.role != AxisRole::kContract) {
+    if (IsMatrix(loop.digits) && loop.role != AxisRole::kContract)
       Error("digits", "a matrix digit stands on a contract axis");
-    }
     for (size_t i = 0; i + 1 < nest_.size(); ++i) {
       const For* outer = As<For>(nest_[i]);
       if (!outer) continue;

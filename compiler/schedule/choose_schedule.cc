@@ -122,16 +122,20 @@ class Chooser {
     std::string m = Longest(c.m_axes), n = Longest(c.n_axes);
     int64_t rows = m.empty() ? 1 : facts_.Find(m)->max_extent;
     int64_t columns = facts_.Find(n)->max_extent;
+    bool matrix = std::all_of(facts_.contractions.begin(), facts_.contractions.end(),
+                              [&](const Contraction& each) { return MatrixPossible(each); });
     if (rows <= kFewRows) {
-      Narrow(c, m, n, rows);
+      if (matrix && rows > 1) {
+        NarrowMatrix(c, m, n);
+      } else {
+        Narrow(c, m, n, rows);
+      }
       return;
     }
     // Rows vary fastest over the grid: the blocks that run together share the columns' operand, the weights,
     // which are read from memory once; the rows' operand is small enough to stay in L2.
     int64_t accumulators = static_cast<int64_t>(facts_.contractions.size());
     schedule_.threads = 256;
-    bool matrix = std::all_of(facts_.contractions.begin(), facts_.contractions.end(),
-                              [&](const Contraction& each) { return MatrixPossible(each); });
     // A tile big enough to reuse what is staged, small enough to fill the machine.
     int64_t hint = std::min<int64_t>(rows, 512);
     int64_t bm = 128, bn = 128;
@@ -156,11 +160,7 @@ class Chooser {
           Digits({Threads(4, 32), Registers(bn / 32), Threads(4, 1), Registers(2)}));
       bk = PowerOfTwoIn(k.max_extent, 64);
       Add(c.k_axis, LoopKind::kSerial, bk / 16, {Matrix()});
-      for (const Contraction& each : facts_.contractions) {
-        StageAt(each.a, c.k_axis, 8);
-        StageAt(each.b, c.k_axis, 8);
-      }
-      Ring(c.k_axis, (bm + accumulators * bn) * (bk + 8) * SizeOf(c.a_dtype), 0);
+      StageMatrices(c.k_axis, bm + accumulators * bn, bk, 0, 3);
       return;
     }
     Add(m, LoopKind::kGridX, 1, Digits({Registers(bm / 16), Threads(16, 16)}));
@@ -191,19 +191,49 @@ class Chooser {
   }
 
   // Rings for what is staged along `axis`, `slot` bytes a slot: as deep as lets two blocks share a
-  // multiprocessor beside `fixed` bytes, at most three (two tiles on their way), or one where two do not fit.
-  void Ring(const std::string& axis, int64_t slot, int64_t fixed) {
+  // multiprocessor beside `fixed` bytes, at most `most` (one less on their way), or one where two do not fit.
+  void Ring(const std::string& axis, int64_t slot, int64_t fixed, int64_t most = 3) {
     int64_t room = std::min(target_.shared_bytes_per_block,
                             target_.shared_bytes_per_multiprocessor / 2 - 1024) -
                    fixed;
     if (2 * slot > room) room = target_.shared_bytes_per_block - fixed;
-    int64_t depth = std::min<int64_t>(3, room / slot);
+    int64_t depth = std::min<int64_t>(most, room / slot);
     if (depth < 2) return;
     for (StageSchedule& stage : schedule_.stages) {
       if (stage.axis != axis) continue;
       stage.depth = static_cast<int>(depth);
       stage.engine = CopyEngine::kCpAsync;
     }
+  }
+
+  // Rings of the operands of all products, `rows` rows of `bk` elements a slot; rows 16 bytes apart modulo 128.
+  void StageMatrices(const std::string& k, int64_t rows, int64_t bk, int64_t fixed, int64_t most) {
+    for (const Contraction& each : facts_.contractions) {
+      StageAt(each.a, k, 8);
+      StageAt(each.b, k, 8);
+    }
+    Ring(k, rows * (bk + 8) * 2, fixed, most);
+  }
+
+  // Few rows of 16-bit elements: sixteen columns' weights are the rows of the instruction, the rows are its eight
+  // columns, and all there is to do is to read the weights once. Little's law asks for some 40 KB on their way to
+  // each multiprocessor (4.8 TB/s, about 1 us, 132 of them).
+  void NarrowMatrix(const Contraction& c, const std::string& m, const std::string& n) {
+    const int64_t columns = facts_.Find(n)->max_extent;
+    const int64_t sums = static_cast<int64_t>(facts_.contractions.size());
+    // Every block reads the rows again, so it has many columns, as far as that leaves blocks for the machine.
+    int64_t bn = 64;
+    while (bn > 16 && CeilDivide(columns, bn) < target_.multiprocessors) bn /= 2;
+    const int64_t bk = PowerOfTwoIn(facts_.Find(c.k_axis)->max_extent, 8192 / (sums * bn));
+    // Four warps: what sixteen columns each leave over shares the sums.
+    const int64_t along = bn / 16, parts = std::min(4 / along, bk / 16);
+    schedule_.instruction = MatrixInstruction::kMma;
+    schedule_.threads = static_cast<int>(32 * along * parts);
+    Add(m, LoopKind::kGridY, 1, Digits({Threads(4, 1), Registers(2)}));
+    Add(n, LoopKind::kGridX, 1, Digits({Threads(along, 32), Registers(2), Threads(8, 4)}));
+    Add(c.k_axis, LoopKind::kSerial, bk / (16 * parts),
+        Digits({Threads(parts, 32 * along), Matrix()}));
+    StageMatrices(c.k_axis, sums * bn + 8, bk, sums * 16 * schedule_.threads, 4);
   }
 
   void Narrow(const Contraction& c, const std::string& m, const std::string& n, int64_t rows) {

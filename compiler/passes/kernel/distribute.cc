@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/digits.h"
@@ -26,6 +27,14 @@ int RegisterCount(const Layout& layout) {
       count *= digit.kind == Digit::Kind::kRegister ? digit.extent : 1;
   }
   return count;
+}
+
+// How the rows and the columns of a fragment end: of 16 rows and 8 columns a thread holds 2 x 2.
+constexpr Digit kRowEnd[] = {{Digit::Kind::kRegister, 2, 1}, {Digit::Kind::kThread, 8, 4}};
+constexpr Digit kColumnEnd[] = {{Digit::Kind::kThread, 4, 1}, {Digit::Kind::kRegister, 2, 1}};
+
+bool EndsWith(const std::vector<Digit>& digits, const Digit (&end)[2]) {
+  return digits.size() >= 2 && std::equal(end, end + 2, digits.end() - 2);
 }
 
 Expr CombineTwo(Monoid monoid, const Expr& a, const Expr& b) {
@@ -305,18 +314,18 @@ class Distributor {
     const For* second = first && first->body.size() == 1 ? As<For>(first->body.front()) : nullptr;
     const auto* update =
         second && second->body.size() == 1 ? As<Accumulate>(second->body.front()) : nullptr;
-    HACKC_CHECK(update != nullptr && k.digits[0].extent == 16)
+    HACKC_CHECK(update != nullptr && k.digits.back().extent == 16)
         << k.axis << ": not the nest of one contraction";
-    static const std::vector<Digit> kRowEnd = {{Digit::Kind::kRegister, 2, 1},
-                                               {Digit::Kind::kThread, 8, 4}};
-    static const std::vector<Digit> kColumnEnd = {{Digit::Kind::kThread, 4, 1},
-                                                  {Digit::Kind::kRegister, 2, 1}};
-    auto ends_with = [](const For& loop, const std::vector<Digit>& end) {
-      return loop.digits.size() >= 2 && std::equal(end.begin(), end.end(), loop.digits.end() - 2);
-    };
-    const For& m = ends_with(*first, kRowEnd) ? *first : *second;
+    Expr part = IntLit(0);  // of the coordinates of k, this warp's
+    for (size_t i = 0; i + 1 < k.digits.size(); ++i) {
+      HACKC_CHECK(k.digits[i].stride >= 32) << k.axis << ": lanes of a warp share an instruction";
+      part = part * k.digits[i].extent +
+             Mod(FloorDiv(thread_, k.digits[i].stride), k.digits[i].extent);
+    }
+    part = part * 16;
+    const For& m = EndsWith(first->digits, kRowEnd) ? *first : *second;
     const For& n = &m == first ? *second : *first;
-    HACKC_CHECK(ends_with(m, kRowEnd) && ends_with(n, kColumnEnd))
+    HACKC_CHECK(EndsWith(m.digits, kRowEnd) && EndsWith(n.digits, kColumnEnd))
         << k.axis << ": axes without fragment layout";
     const auto* product = As<Binary>(update->operands.at(0));
     HACKC_CHECK(product && product->op == BinaryOp::kMul && !update->guard) << update->name;
@@ -332,6 +341,7 @@ class Distributor {
     const Local& a_local = locals_.at(a->buffer);
     Expr lane = Mod(thread_, 32);
     if (!a_local.shared) {
+      HACKC_CHECK(k.digits.size() == 1) << k.axis << ": warps share an operand in registers";
       Expr step = FloorDiv(Bind(a->indices.back(), {{k.axis, IntLit(0)}}), 8);
       int columns = 1;  // fragments of eight columns in the tile
       for (const Digit& digit : a_local.layout.back())
@@ -348,10 +358,11 @@ class Distributor {
         row = rows.first + Mod(FloorDiv(lane, 8), 2) * 8;
         column = Mod(lane, 8) + FloorDiv(lane, 16) * 8;
       }
-      EmitUnrolled(rows.loops,
-                   {MakeStmt(LoadMatrix{a_array, rows.index * 8, a->buffer,
-                                        BindAll(a->indices, {{m.axis, row}, {k.axis, column}}), 4,
-                                        transposed})});
+      EmitUnrolled(
+          rows.loops,
+          {MakeStmt(LoadMatrix{a_array, rows.index * 8, a->buffer,
+                               BindAll(a->indices, {{m.axis, row}, {k.axis, part + column}}), 4,
+                               transposed})});
       a_at = [](const Expr& index) { return index * 8; };
     }
 
@@ -366,10 +377,11 @@ class Distributor {
     Expr half = pairs ? FloorDiv(lane, 16) * 8 : IntLit(0);
     Expr column = load.first + half + (transposed ? IntLit(0) : Mod(lane, 8));
     Expr depth = Mod(FloorDiv(lane, 8), 2) * 8 + (transposed ? Mod(lane, 8) : IntLit(0));
-    EmitUnrolled(load.loops,
-                 {MakeStmt(LoadMatrix{b_array, load.index * 4, b->buffer,
-                                      BindAll(b->indices, {{n.axis, column}, {k.axis, depth}}),
-                                      pairs ? 4 : 2, transposed})});
+    EmitUnrolled(
+        load.loops,
+        {MakeStmt(LoadMatrix{b_array, load.index * 4, b->buffer,
+                             BindAll(b->indices, {{n.axis, column}, {k.axis, part + depth}}),
+                             pairs ? 4 : 2, transposed})});
 
     Fragments columns = OuterDigits(n, "f", 8, false);
     std::vector<std::pair<std::string, int>> loops = rows.loops;
@@ -439,15 +451,19 @@ class Distributor {
   }
 
   // Position in the register array: mixed radix over the register digits, first all but the last of each
-  // dimension, then the last ones. So the 2 x 2 elements of a matrix fragment are consecutive, and so are the
-  // elements of a vector. The indices must be axes of the nest with the array's own layout; otherwise the
+  // dimension, then the last ones. So the 2 x 2 elements of a matrix fragment are consecutive, its rows before its
+  // columns wherever they stand, and so are the elements of a vector. The indices must be axes of the nest with the array's own layout; otherwise the
   // tile would live in other threads.
   Expr RegisterIndex(const Layout& layout, const std::vector<Expr>& indices,
                      const std::string& name) const {
     HACKC_CHECK(layout.size() == indices.size())
         << name << ": " << indices.size() << " indices, rank " << layout.size();
     std::vector<std::pair<int, Expr>> outer, inner;
-    for (size_t d = 0; d < layout.size(); ++d) {
+    std::vector<size_t> dimensions(layout.size());
+    std::iota(dimensions.begin(), dimensions.end(), 0);
+    std::stable_partition(dimensions.begin(), dimensions.end(),
+                          [&](size_t d) { return EndsWith(layout[d], kRowEnd); });
+    for (size_t d : dimensions) {
       if (CoordinateCount(layout[d]) == 1) continue;  // whatever axis stands there, it is 0
       const auto* var = As<Var>(indices[d]);
       auto it = var ? nest_.find(var->name) : nest_.end();

@@ -257,14 +257,15 @@ class Splitter {
       for (const Expr& index : indices) {
         const auto* var = As<Var>(index);
         auto it = var ? schedules_.find(var->name) : schedules_.end();
-        if (it != schedules_.end() && IsMatrix(it->second->digits)) {
+        if (it != schedules_.end() && IsMatrix(it->second->digits) &&
+            it->second->digits.size() == 1) {
           // As the first operand of a matrix instruction the tile is read in the layout of its result.
           digits.push_back({{Digit::Kind::kRegister, 2 * it->second->steps, 1},
                             {Digit::Kind::kThread, 4, 1},
                             {Digit::Kind::kRegister, 2, 1}});
           continue;
         }
-        if (it == schedules_.end() || it->second->steps != 1) {
+        if (it == schedules_.end() || it->second->steps != 1 || IsMatrix(it->second->digits)) {
           agree = false;
           return;
         }
