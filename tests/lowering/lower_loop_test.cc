@@ -284,6 +284,52 @@ TEST_P(LowerLoopTest, LinearOfFewRows) {
   }
 }
 
+// Sixteen columns, eight rows and sixteen of k are an instruction: one short of whole, whole, one beyond, and primes.
+TEST_P(LowerLoopTest, FewRowsOfEveryNumber) {
+  for (auto [n, k] :
+       {std::pair<int64_t, int64_t>{15, 16}, {16, 48}, {17, 1024}, {61, 64}, {33, 40}}) {
+    const std::string text = Replace(With(kLinear, GetParam(), {{"N", n}, {"K", k}, {"SEQ", 1}}),
+                                     "batch in 1..4", "batch in 1..8");
+    for (int64_t batch : {1, 2, 3, 7, 8})
+      Check(text, {{"batch", batch}, {"seq", 1}}, Bound(GetParam(), k));
+  }
+}
+
+// Enough columns for tiles of 32 and of 64, the last of one column.
+TEST_P(LowerLoopTest, FewRowsOfManyColumns) {
+  for (int64_t n : {32 * 132 + 1, 64 * 132 + 1}) {
+    Check(With(kLinear, GetParam(), {{"N", n}, {"K", 32}, {"SEQ", 1}}), {{"batch", 3}, {"seq", 1}},
+          Bound(GetParam(), 32));
+  }
+}
+
+TEST_P(LowerLoopTest, TwoContractionsOfFewRows) {
+  const std::string text =
+      Replace(With(kGated, GetParam(), {{"N", 37}, {"K", 96}}), "seq in 1..64", "seq in 2..8");
+  for (int64_t seq : {2, 5, 8}) Check(text, {{"seq", seq}}, Bound(GetParam(), 96));
+}
+
+// What eight rows of 16-bit elements have to gain from: the weights are the operand of sixteen rows.
+TEST(LoweredKernels, WeightsOfFewRowsAreTheFirstOperand) {
+  for (const char* dtype : {"bf16", "f16"}) {
+    auto loop = ir::ParseLoop(Replace(With(kLinear, dtype, {{"N", 4096}, {"K", 2048}, {"SEQ", 1}}),
+                                      "batch in 1..4", "batch in 2..8"));
+    ASSERT_OK(loop);
+    auto target = schedule::FindTarget("sm_90a");
+    auto lowered = LowerLoop(*loop, schedule::ChooseSchedule(*loop, *target));
+    ASSERT_OK(lowered);
+    int products = 0;
+    ir::WalkStmts(lowered->kernel.fn.body, [&](const ir::Stmt& s) {
+      const auto* mma = ir::As<ir::Mma>(s);
+      if (mma == nullptr) return;
+      ++products;
+      EXPECT_THAT(mma->a, testing::StartsWith("w_tile"));
+      EXPECT_THAT(mma->b, testing::StartsWith("x_tile"));
+    });
+    EXPECT_GT(products, 0);
+  }
+}
+
 TEST_P(LowerLoopTest, TwoContractionsOfOneOperand) {
   for (int64_t n : {5, 64}) {
     for (int64_t k : {32, 72}) {
@@ -562,6 +608,11 @@ TEST_P(LowerLoopTest, BatchedProductsOfNoSquare) {
   for (auto [n, k] : {std::pair<int64_t, int64_t>{18, 40}, {64, 24}, {40, 72}}) {
     Check(Replace(With(kBatched, GetParam(), {{"N", n}, {"K", k}}), "= (%sum)", "= %sum"),
           {{"batch", 3}, {"seq", 33}}, Bound(GetParam(), k));
+  }
+  for (auto [n, k] : {std::pair<int64_t, int64_t>{18, 32}, {37, 48}}) {
+    Check(Replace(Replace(With(kBatched, GetParam(), {{"N", n}, {"K", k}}), "= (%sum)", "= %sum"),
+                  "seq in 1..64", "seq in 1..8"),
+          {{"batch", 3}, {"seq", 7}}, Bound(GetParam(), k));
   }
 }
 
