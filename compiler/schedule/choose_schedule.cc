@@ -11,8 +11,9 @@ namespace {
 
 using namespace ir;  // NOLINT
 
-constexpr int64_t kRowThreads = 256;  // of a row, at most
-constexpr int64_t kFewQueries = 16;   // rows of a softmax sum
+constexpr int64_t kRowThreads = 256;      // of a row, at most
+constexpr int64_t kFewQueries = 16;       // rows of a softmax sum
+constexpr int64_t kFewRowsOfMatrix = 16;  // of a contraction that is narrow on matrix instructions
 
 constexpr Digit Threads(int64_t extent, int64_t stride) {
   return {Digit::Kind::kThread, static_cast<int>(extent), static_cast<int>(stride)};
@@ -124,12 +125,12 @@ class Chooser {
     int64_t columns = facts_.Find(n)->max_extent;
     bool matrix = std::all_of(facts_.contractions.begin(), facts_.contractions.end(),
                               [&](const Contraction& each) { return MatrixPossible(each); });
+    if (matrix && rows > 1 && rows <= kFewRowsOfMatrix) {
+      NarrowMatrix(c, m, n, rows);
+      return;
+    }
     if (rows <= kFewRows) {
-      if (matrix && rows > 1) {
-        NarrowMatrix(c, m, n);
-      } else {
-        Narrow(c, m, n, rows);
-      }
+      Narrow(c, m, n, rows);
       return;
     }
     // Rows vary fastest over the grid: the blocks that run together share the columns' operand, the weights,
@@ -215,10 +216,11 @@ class Chooser {
     Ring(k, rows * (bk + 8) * 2, fixed, most);
   }
 
-  // Few rows of 16-bit elements: sixteen columns' weights are the rows of the instruction, the rows are its eight
+  // Few rows of 16-bit elements: sixteen columns' weights are the rows of the instruction, eight rows are its
   // columns, and all there is to do is to read the weights once. Little's law asks for some 40 KB on their way to
   // each multiprocessor (4.8 TB/s, about 1 us, 132 of them).
-  void NarrowMatrix(const Contraction& c, const std::string& m, const std::string& n) {
+  void NarrowMatrix(const Contraction& c, const std::string& m, const std::string& n,
+                    int64_t rows) {
     const int64_t columns = facts_.Find(n)->max_extent;
     const int64_t sums = static_cast<int64_t>(facts_.contractions.size());
     // Every block reads the rows again, so it has many columns, as far as that leaves blocks for the machine.
@@ -229,11 +231,12 @@ class Chooser {
     const int64_t along = bn / 16, parts = std::min(4 / along, bk / 16);
     schedule_.instruction = MatrixInstruction::kMma;
     schedule_.threads = static_cast<int>(32 * along * parts);
-    Add(m, LoopKind::kGridY, 1, Digits({Threads(4, 1), Registers(2)}));
+    const int64_t eights = CeilDivide(rows, 8);
+    Add(m, LoopKind::kGridY, 1, Digits({Registers(eights), Threads(4, 1), Registers(2)}));
     Add(n, LoopKind::kGridX, 1, Digits({Threads(along, 32), Registers(2), Threads(8, 4)}));
     Add(c.k_axis, LoopKind::kSerial, bk / (16 * parts),
         Digits({Threads(parts, 32 * along), Matrix()}));
-    StageMatrices(c.k_axis, sums * bn + 8, bk, sums * 16 * schedule_.threads, 4);
+    StageMatrices(c.k_axis, sums * bn + 8 * eights, bk, sums * eights * 16 * schedule_.threads, 4);
   }
 
   void Narrow(const Contraction& c, const std::string& m, const std::string& n, int64_t rows) {

@@ -3,7 +3,8 @@
 // an operation. The forms, by what the nest is made of:
 //   softmax    a streaming softmax: rows of scores over threads, chunks of keys staged in shared memory
 //   product    a contraction with enough rows: a tile over threads and registers, both operands staged
-//   narrow     a contraction with few rows: lanes over the contracted axis, warps over columns
+//   narrow     a contraction with few rows: lanes over the contracted axis, warps over columns; or the columns are
+//              the rows of matrix instructions, and warps share the contracted axis
 //   rows       reductions of rows: one block per row, threads over the reduced axis
 //   pointwise  no reduction: threads over the last axes, 16 bytes each; nests side by side share a block
 //

@@ -307,6 +307,8 @@ TEST_P(LowerLoopTest, TwoContractionsOfFewRows) {
   const std::string text =
       Replace(With(kGated, GetParam(), {{"N", 37}, {"K", 96}}), "seq in 1..64", "seq in 2..8");
   for (int64_t seq : {2, 5, 8}) Check(text, {{"seq", seq}}, Bound(GetParam(), 96));
+  for (int64_t seq : {2, 9, 16})
+    Check(Replace(text, "in 2..8", "in 2..16"), {{"seq", seq}}, Bound(GetParam(), 96));
 }
 
 // What eight rows of 16-bit elements have to gain from: the weights are the operand of sixteen rows.
