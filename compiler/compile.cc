@@ -35,8 +35,7 @@ constexpr char kKeyFormat[] = "1";
 const std::string kPrefill = "prefill", kDecode = "decode";
 
 // Runs `work`, which returns a StatusOr; what is thrown becomes INTERNAL.
-template <typename Work>
-auto Guarded(Work&& work) -> decltype(work()) {
+auto Guarded(auto&& work) -> decltype(work()) {
   try {
     return work();
   } catch (const std::exception& error) {  // InternalError, or the standard library's
@@ -302,7 +301,7 @@ absl::StatusOr<std::vector<std::string>> SupportedArchs() {
   HACKC_ASSIGN_OR_RETURN(std::vector<int> capabilities, toolchain::Capabilities());
   std::vector<std::string> archs = schedule::TargetArchs();
   std::erase_if(archs, [&](const std::string& arch) {
-    return std::count(capabilities.begin(), capabilities.end(), toolchain::CapabilityOf(arch)) == 0;
+    return absl::c_count(capabilities, toolchain::CapabilityOf(arch)) == 0;
   });
   return archs;
 }

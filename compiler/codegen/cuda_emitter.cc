@@ -20,11 +20,11 @@ class Emitter {
  public:
   explicit Emitter(const ir::KernelFn& kernel)
       : kernel_(kernel), layout_(ir::LayoutShared(kernel.fn.body)), exprs_(kernel.fn.symbols) {
-    ir::WalkStmts(kernel.fn.body, [&](const ir::Stmt& s) {
-      if (const auto* n = As<ir::Wgmma>(s)) wgmma_accumulators_.insert(n->accumulator);
-      const auto* alloc = As<ir::Alloc>(s);
-      if (alloc && alloc->space == ir::MemorySpace::kLocal) registers_.insert(alloc->name);
-    });
+    ir::WalkStmts(
+        kernel.fn.body, [&](const ir::Wgmma& n) { wgmma_accumulators_.insert(n.accumulator); },
+        [&](const ir::Alloc& alloc) {
+          if (alloc.space == ir::MemorySpace::kLocal) registers_.insert(alloc.name);
+        });
   }
 
   std::string Run(const std::string& entry) {
@@ -46,14 +46,14 @@ class Emitter {
     };
     for (const ir::BufferDecl& buffer : kernel_.fn.buffers) {
       add(Cat(buffer.access == ir::Access::kRead ? "const " : "", exprs_.Type(buffer.dtype),
-              "* __restrict__ ", exprs_.names().Get(Names::Kind::kBuffer, buffer.name)));
+              "* __restrict__ ", BufferName(buffer.name)));
     }
     for (const ir::SymbolDecl& symbol : kernel_.fn.symbols) {
       add("int " + exprs_.names().Get(Names::Kind::kSymbol, symbol.name));
     }
     for (const ir::BulkMap& map : kernel_.maps) {
       add(Cat("const __grid_constant__ ", exprs_.prelude().Use("TensorMap"), " ",
-              exprs_.names().Get(Names::Kind::kBuffer, map.name)));
+              BufferName(map.name)));
     }
     return text;
   }
@@ -102,10 +102,24 @@ class Emitter {
   }
 
   // ---- statements -----------------------------------------------------------------------------------
-  template <typename... Parts>
-  void Line(const Parts&... parts) {
+  void Line(const auto&... parts) {
     body_.append(static_cast<size_t>(indent_) * 2, ' ');
     body_ += Cat(parts..., "\n");
+  }
+
+  void Call(std::string_view function, const auto&... arguments) {
+    std::string list;
+    ((list += Cat(list.empty() ? "" : ", ", arguments)), ...);
+    Line(exprs_.prelude().Use(function), "(", list, ");");
+  }
+
+  // The one constant of its template.
+  void CallWith(int constant, std::string_view function) {
+    Line(exprs_.prelude().Use(function), "<", constant, ">();");
+  }
+
+  const std::string& BufferName(const std::string& name) {
+    return exprs_.names().Get(Names::Kind::kBuffer, name);
   }
 
   void EmitBlock(const ir::Block& block) {
@@ -155,7 +169,7 @@ class Emitter {
 
   void Emit(const ir::Alloc& alloc) {
     exprs_.DeclareAlloc(alloc);
-    const std::string& name = exprs_.names().Get(Names::Kind::kBuffer, alloc.name);
+    const std::string& name = BufferName(alloc.name);
     std::string type = exprs_.Type(alloc.dtype);
     if (alloc.space != ir::MemorySpace::kLocal) {
       int64_t offset = layout_.Find(alloc.name)->offset;
@@ -215,15 +229,13 @@ class Emitter {
          exprs_.Address(copy.source, copy.source_indices), guard, ");");
   }
 
-  void Emit(const ir::AsyncCommit&) { Line(exprs_.prelude().Use("copy_async_commit"), "();"); }
-  void Emit(const ir::AsyncWait& wait) {
-    Line(exprs_.prelude().Use("copy_async_wait"), "<", wait.pending, ">();");
-  }
+  void Emit(const ir::AsyncCommit&) { Call("copy_async_commit"); }
+  void Emit(const ir::AsyncWait& wait) { CallWith(wait.pending, "copy_async_wait"); }
 
   void Emit(const ir::LoadMatrix& load) {
-    std::string function = Cat("load_matrix_x", load.count, load.transposed ? "_transposed" : "");
-    Line(exprs_.prelude().Use(function), "(", exprs_.Address(load.target, {load.target_index}),
-         ", ", exprs_.Address(load.source, load.indices), ");");
+    Call(Cat("load_matrix_x", load.count, load.transposed ? "_transposed" : ""),
+         exprs_.Address(load.target, {load.target_index}),
+         exprs_.Address(load.source, load.indices));
   }
 
   void Emit(const ir::Mma& mma) {
@@ -233,9 +245,8 @@ class Emitter {
     std::string_view function = !sixteen                        ? "mma_m16n8k8_tf32"
                                 : mma.dtype == ir::DType::kBF16 ? "mma_m16n8k16_bf16"
                                                                 : "mma_m16n8k16_f16";
-    Line(exprs_.prelude().Use(function), "(",
-         exprs_.Address(mma.accumulator, {mma.accumulator_index}), ", ",
-         exprs_.Address(mma.a, {mma.a_index}), ", ", exprs_.Address(mma.b, {mma.b_index}), ");");
+    Call(function, exprs_.Address(mma.accumulator, {mma.accumulator_index}),
+         exprs_.Address(mma.a, {mma.a_index}), exprs_.Address(mma.b, {mma.b_index}));
   }
 
   void Emit(const ir::AtomicAdd& n) {
@@ -244,13 +255,6 @@ class Emitter {
   }
 
   // ---- sm_90a ---------------------------------------------------------------------------------------
-  template <typename... Arguments>
-  void Call(std::string_view function, const Arguments&... arguments) {
-    std::string list;
-    ((list += Cat(list.empty() ? "" : ", ", arguments)), ...);
-    Line(exprs_.prelude().Use(function), "(", list, ");");
-  }
-
   void Emit(const ir::Role& role) {
     const std::string thread = exprs_.Print(ir::MakeBuiltin(ir::BuiltinKind::kThread));
     Line("if (", thread, " >= ", 32 * role.first, " && ", thread, " < ",
@@ -259,16 +263,14 @@ class Emitter {
       // Launched with an equal share each.
       const bool fewer = role.registers < 65536 / kernel_.min_blocks_per_sm / kernel_.threads;
       ++indent_;
-      Line(exprs_.prelude().Use(fewer ? "fewer_registers" : "more_registers"), "<", role.registers,
-           ">();");
+      CallWith(role.registers, fewer ? "fewer_registers" : "more_registers");
       --indent_;
     }
     Nest(role.body);
   }
   void Emit(const ir::NamedBarrier& n) { Call("named_barrier", n.id, n.threads); }
   void Emit(const ir::MbarrierInit& n) {
-    Call("mbarrier_init", exprs_.names().Get(Names::Kind::kBuffer, n.barrier),
-         layout_.Find(n.barrier)->bytes / 8, n.count);
+    Call("mbarrier_init", BufferName(n.barrier), layout_.Find(n.barrier)->bytes / 8, n.count);
   }
   void Emit(const ir::MbarrierArrive& n) {
     Call("mbarrier_arrive", exprs_.Address(n.barrier, {n.index}), n.bytes);
@@ -281,7 +283,7 @@ class Emitter {
   // The map's address, then what stands between, then the coordinates, innermost first.
   std::string MapAndCoordinates(const std::string& map, std::string between,
                                 const std::vector<Expr>& coordinates) {
-    std::string text = Cat("&", exprs_.names().Get(Names::Kind::kBuffer, map), between);
+    std::string text = Cat("&", BufferName(map), between);
     for (size_t i = coordinates.size(); i-- > 0;) text += ", " + exprs_.Print(coordinates[i]);
     return text;
   }
@@ -295,9 +297,7 @@ class Emitter {
          MapAndCoordinates(n.map, "", n.coordinates));
   }
   void Emit(const ir::BulkCommit&) { Call("bulk_commit"); }
-  void Emit(const ir::BulkWait& n) {
-    Line(exprs_.prelude().Use(n.read ? "bulk_wait_read" : "bulk_wait"), "<", n.pending, ">();");
-  }
+  void Emit(const ir::BulkWait& n) { CallWith(n.pending, n.read ? "bulk_wait_read" : "bulk_wait"); }
 
   std::string Operand(const std::string& memory, const std::vector<Expr>& indices,
                       const ir::OperandLayout& layout) {
@@ -319,7 +319,7 @@ class Emitter {
   void Emit(const ir::WgmmaFence&) { Call("wgmma_fence"); }
   void Emit(const ir::WgmmaCommit&) { Call("wgmma_commit"); }
   void Emit(const ir::WgmmaWait& n) {
-    Line(exprs_.prelude().Use("wgmma_wait"), "<", n.pending, ">();");
+    CallWith(n.pending, "wgmma_wait");
     for (const std::string& name : accumulators_) Call("wgmma_settle", name);
   }
 

@@ -36,8 +36,7 @@ bool IsStorageOnly(DType dtype) { return dtype == DType::kBF16 || dtype == DType
 const char* FromFloat(DType to) { return to == DType::kBF16 ? "float_to_bf16" : "float_to_f16"; }
 const char* ToFloat(DType from) { return from == DType::kBF16 ? "bf16_to_float" : "f16_to_float"; }
 
-template <typename Float>
-std::string Shortest(Float value) {
+std::string Shortest(auto value) {
   char buffer[40];
   std::string text(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";

@@ -35,8 +35,8 @@ std::string Sanitize(std::string_view name) {
 }
 
 Names::Names() {
-  for (std::string_view word : kReserved) taken_.emplace(word);
-  for (std::string_view word : Prelude::Names()) taken_.emplace(word);
+  for (std::string_view word : kReserved) taken_.Add(word);
+  for (std::string_view word : Prelude::Names()) taken_.Add(word);
 }
 
 const std::string& Names::Get(Kind kind, const std::string& name) {
@@ -46,10 +46,7 @@ const std::string& Names::Get(Kind kind, const std::string& name) {
   // A leading digit is no name; a leading or double underscore is the implementation's.
   if (base.empty() || base[0] == '_' || (base[0] >= '0' && base[0] <= '9')) base.insert(0, "v");
   for (size_t at; (at = base.find("__")) != std::string::npos;) base.erase(at, 1);
-  std::string unique = base;
-  for (int i = 1; !taken_.insert(unique).second; ++i) unique = base + "_" + std::to_string(i);
-  it->second = unique;
-  return it->second;
+  return it->second = taken_.Unique(base);
 }
 
 }  // namespace hackc::codegen

@@ -12,10 +12,11 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "compiler/support/name_set.h"
 
 namespace hackc::codegen {
 
@@ -31,7 +32,7 @@ class Names {
 
  private:
   std::map<std::pair<Kind, std::string>, std::string> names_;
-  std::set<std::string, std::less<>> taken_;
+  NameSet taken_{"_", 1};
 };
 
 }  // namespace hackc::codegen

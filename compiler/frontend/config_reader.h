@@ -41,8 +41,7 @@ class ConfigReader {
 
   std::string Path(const std::string& key) const { return path_ + "." + key; }
   // INVALID_ARGUMENT "path.key: message".
-  template <typename... Parts>
-  absl::Status Error(const std::string& key, const Parts&... message) const {
+  absl::Status Error(const std::string& key, const auto&... message) const {
     return absl::InvalidArgumentError(Cat(Path(key), ": ", message...));
   }
 

@@ -2,13 +2,13 @@
 #include "compiler/frontend/decoder_builder.h"
 
 #include <cmath>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "compiler/frontend/layer_kinds.h"
+#include "compiler/support/name_set.h"
 
 namespace hackc::frontend {
 namespace {
@@ -51,11 +51,7 @@ class DecoderBuilder {
 
   // ---- parts of the segment added last; each returns the name of the value that it made ----
   // `base`, or base_1, base_2, ... whichever is free in the module; it is taken then.
-  std::string Unique(const std::string& base) {
-    std::string name = base;
-    for (int i = 1; !names_.insert(name).second; ++i) name = base + "_" + std::to_string(i);
-    return name;
-  }
+  std::string Unique(const std::string& base) { return names_.Unique(base); }
   std::string Source(const std::string& base, ir::SourceDecl::Kind kind, ir::ValueType type,
                      std::string weight_name) {
     auto& sources = module_.segments.back().sources;
@@ -87,7 +83,7 @@ class DecoderBuilder {
   }
   void AddSource(const std::string& name, ir::SourceDecl::Kind kind, ir::ValueType type,
                  std::string_view weight_name, std::vector<double> data) {
-    names_.insert(name);
+    names_.Add(name);
     module_.sources.push_back(
         {name, kind, std::move(type), std::string(weight_name), std::move(data)});
   }
@@ -258,7 +254,7 @@ class DecoderBuilder {
   const ArchitectureFacts& facts_;
   const FrontendOptions& options_;
   ir::GraphModule module_;
-  std::set<std::string> names_;
+  NameSet names_{"_", 1};
   std::string layer_;  // "{layer}" or "{layer+1}": position in the period
   std::string hidden_, cosine_, sine_;
   std::string past_lengths_, page_table_, last_positions_;  // inputs; "" where there is none

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "compiler/frontend/json_text.h"
 #include "compiler/support/cat.h"
@@ -199,8 +200,8 @@ absl::StatusOr<RopeParameters> ReadRopeParameters(ConfigReader& config, int64_t 
     HACKC_ASSIGN_OR_RETURN(const auto text, type_key->reader->String(type_key->key));
     type = text.value_or("");
   }
-  const auto found = std::find_if(RopeTypes().begin(), RopeTypes().end(),
-                                  [&](const RopeType& entry) { return entry.name == type; });
+  const auto found =
+      absl::c_find_if(RopeTypes(), [&](const RopeType& entry) { return entry.name == type; });
   if (found == RopeTypes().end()) {
     const auto name = [](std::string* out, const RopeType& entry) { out->append(entry.name); };
     return type_key->reader->Error(type_key->key, ShortText(type),

@@ -34,8 +34,7 @@ std::optional<Expr> Quotient(const Expr& a, const Expr& b) {
   Factors(b, of_b, constant_b);
   if (constant_a % constant_b != 0) return std::nullopt;
   for (const Expr& factor : of_b) {
-    auto it =
-        std::find_if(of_a.begin(), of_a.end(), [&](const Expr& e) { return Equal(e, factor); });
+    auto it = absl::c_find_if(of_a, [&](const Expr& e) { return Equal(e, factor); });
     if (it == of_a.end()) return std::nullopt;
     of_a.erase(it);
   }
@@ -62,8 +61,8 @@ int64_t Multiple(const Expr& goal, const Expr& fact) {
 bool IsExact(const Expr& e, const RangeMap& ranges) {
   const auto below = [&](const Expr& parent) {
     const std::vector<Expr> children = Children(parent);
-    return std::all_of(children.begin(), children.end(),
-                       [&](const Expr& child) { return !child || IsExact(child, ranges); });
+    return absl::c_all_of(children,
+                          [&](const Expr& child) { return !child || IsExact(child, ranges); });
   };
   const auto is_sum = [](const Expr& node) {
     const Binary* binary = As<Binary>(node);
@@ -83,7 +82,7 @@ bool IsExact(const Expr& e, const RangeMap& ranges) {
   }
   // Sums wrap: what leaves the dtype inside of one and is back at its end does no harm.
   const Linear linear = ToLinear(e);
-  return std::all_of(linear.terms.begin(), linear.terms.end(), [&](const Linear::Term& term) {
+  return absl::c_all_of(linear.terms, [&](const Linear::Term& term) {
     return is_sum(term.atom) ? below(term.atom) : IsExact(term.atom, ranges);
   });
 }
@@ -121,17 +120,14 @@ Expr AccessProver::Resolve(const Expr& e) {
 
 Expr AccessProver::ResolveNode(const Expr& e) {
   if (const Builtin* builtin = As<Builtin>(e)) return Axis(std::string(Name(builtin->kind)));
-  if (const Var* var = As<Var>(e)) {
-    auto it = lets_.find(var->name);
-    return it == lets_.end() ? nullptr : it->second;
-  }
+  if (const Var* var = As<Var>(e)) return FindOr(lets_, var->name);
   const Binary* binary = As<Binary>(e);
   if (!binary || (binary->op != BinaryOp::kFloorDiv && binary->op != BinaryOp::kMod))
     return nullptr;
   const Var* axis = As<Var>(binary->a);
   Expr extent = axis ? ranges_.FindExtent(axis->name) : nullptr;
   if (!extent) return nullptr;
-  if (auto it = axes_.find(e); it != axes_.end()) return it->second;
+  if (const Expr* known = FindOrNull(axes_, e)) return *known;
   std::optional<Expr> quotient = Quotient(extent, binary->b);
   if (!quotient) return nullptr;
   // The name holds the expression, which no name of a program can.
@@ -179,8 +175,8 @@ bool AccessProver::Prove(const Expr& goal) {
   for (const Expr& fact : facts_) {
     if (AsInt(fact).value_or(0) < 0) return true;
   }
-  std::vector<Expr>
-      left;  // goals that remain once a fact is used, in the multiple that meets the goal
+  // Goals that remain once a fact is used, in the multiple that meets the goal.
+  std::vector<Expr> left;
   for (const Expr& fact : facts_) {
     if (fact->dtype != goal->dtype) continue;
     left.push_back(goal - fact * Multiple(goal, fact));

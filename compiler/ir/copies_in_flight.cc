@@ -15,13 +15,12 @@ class CopyRun {
  public:
   explicit CopyRun(const KernelFn& kernel) {
     for (const SymbolDecl& symbol : kernel.fn.symbols) symbols_[symbol.name] = symbol.max;
-    WalkStmts(kernel.fn.body, [&](const Stmt& s) {
-      if (const AsyncCopy* copy = As<AsyncCopy>(s)) targets_.insert(copy->target);
-      if (const Alloc* alloc = As<Alloc>(s)) {
-        rounds_ = std::max(rounds_, std::min(alloc->slots, kMostSlots) + 2);
-        if (alloc->slots > 1) rings_.insert(alloc->name);
-      }
-    });
+    WalkStmts(
+        kernel.fn.body, [&](const AsyncCopy& copy) { targets_.insert(copy.target); },
+        [&](const Alloc& alloc) {
+          rounds_ = std::max(rounds_, std::min(alloc.slots, kMostSlots) + 2);
+          if (alloc.slots > 1) rings_.insert(alloc.name);
+        });
     if (!targets_.empty()) Run(kernel.fn.body);
   }
 
@@ -34,14 +33,13 @@ class CopyRun {
 
   std::optional<int64_t> Value(const Expr& e) const {
     return AsInt(Rewrite(e, [&](const Expr& node) -> Expr {
-      const auto known = [&](const auto& values, const std::string& name) -> Expr {
-        const auto it = values.find(name);
-        return it == values.end() ? nullptr : IntLit(it->second, node->dtype);
-      };
       if (As<Builtin>(node)) return IntLit(0);
-      if (const Var* var = As<Var>(node)) return known(vars_, var->name);
-      if (const Symbol* symbol = As<Symbol>(node)) return known(symbols_, symbol->name);
-      return nullptr;
+      const Var* var = As<Var>(node);
+      const Symbol* symbol = As<Symbol>(node);
+      const int64_t* known = var      ? FindOrNull(vars_, var->name)
+                             : symbol ? FindOrNull(symbols_, symbol->name)
+                                      : nullptr;
+      return known ? IntLit(*known, node->dtype) : nullptr;
     }));
   }
 
@@ -122,12 +120,12 @@ class CopyRun {
   void Read(const Place& place) {
     if (!targets_.contains(place.first)) return;
     const auto holds = [&](const std::set<Place>& group) {
-      return std::any_of(group.begin(), group.end(), [&](const Place& p) {
+      return absl::c_any_of(group, [&](const Place& p) {
         return p.first == place.first && p.second == place.second &&
                (p.second >= 0 || !rings_.contains(p.first));
       });
     };
-    if (!holds(group_) && std::none_of(groups_.begin(), groups_.end(), holds)) return;
+    if (!holds(group_) && absl::c_none_of(groups_, holds)) return;
     if (reported_.insert(nest_.back()).second) found.push_back({nest_, place.first});
   }
 

@@ -7,7 +7,6 @@
 #include <unordered_set>
 
 #include "compiler/ir/expr_query.h"
-#include "compiler/ir/fields.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/text_lexer.h"
 #include "compiler/support/cat.h"
@@ -27,37 +26,13 @@ HACKC_FIELDS(Cast, "cast", dtype, a)
 HACKC_FIELDS(Load, "load", buffer, dtype, indices, guard)
 HACKC_FIELDS(Shuffle, "shuffle", kind, value, lane)
 
-std::string_view Name(UnaryOp op) {
-  static constexpr std::string_view kNames[] = {"neg",  "exp", "exp2", "log", "sqrt", "rsqrt",
-                                                "tanh", "erf", "sin",  "cos", "abs",  "not"};
-  return kNames[static_cast<size_t>(op)];
-}
-
-std::string_view Name(BinaryOp op) {
-  static constexpr std::string_view kNames[] = {"+",   "-",   "*", "/",  "//", "%",  "min",
-                                                "max", "pow", "<", "<=", "==", "!=", "&&",
-                                                "||",  "&",   "^", "<<", ">>"};
-  return kNames[static_cast<size_t>(op)];
-}
-
-std::string_view Name(BuiltinKind kind) {
-  static constexpr std::string_view kNames[] = {"thread.x", "block.x", "block.y", "block.z"};
-  return kNames[static_cast<size_t>(kind)];
-}
-
-std::string_view Name(ShuffleKind kind) {
-  static constexpr std::string_view kNames[] = {"shuffle_xor", "shuffle_index", "shuffle_down"};
-  return kNames[static_cast<size_t>(kind)];
-}
-
 namespace {
 
 size_t Mix(size_t seed, size_t value) {
   return (seed ^ (value + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2))) * 0x100000001b3ULL;
 }
 // Calls `visit` on the value of each field of `e`.
-template <typename Visit>
-void ForEachValue(const Expr& e, Visit&& visit) {
+void ForEachValue(const Expr& e, auto&& visit) {
   std::visit(
       [&]<typename T>(const T& n) {
         ForEachField<T>([&](const auto& field) { visit(n.*field.member); });
@@ -74,16 +49,6 @@ size_t HashOf(const std::vector<Expr>& list) {
 template <typename T>
 size_t HashOf(const T& value) {
   return std::hash<T>{}(value);
-}
-
-bool SameValue(const Expr& a, const Expr& b) { return Equal(a, b); }
-bool SameValue(double a, double b) { return a == b && std::signbit(a) == std::signbit(b); }
-bool SameValue(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), ExprEqual());
-}
-template <typename T>
-bool SameValue(const T& a, const T& b) {
-  return a == b;
 }
 
 Expr Make(ExprVariant node, DType dtype) {
@@ -289,17 +254,7 @@ Expr And(const Expr& a, const Expr& b) {
 
 bool Equal(const Expr& a, const Expr& b) {
   if (a == b) return true;
-  if (!a || !b || a->hash != b->hash || a->dtype != b->dtype || a->node.index() != b->node.index())
-    return false;
-  return std::visit(
-      [&]<typename T>(const T& x) {
-        const T& y = std::get<T>(b->node);
-        bool same = true;
-        ForEachField<T>(
-            [&](const auto& field) { same = same && SameValue(x.*field.member, y.*field.member); });
-        return same;
-      },
-      a->node);
+  return a && b && a->hash == b->hash && a->dtype == b->dtype && SameValue(a->node, b->node);
 }
 
 std::optional<int64_t> AsInt(const Expr& e) {
@@ -323,10 +278,10 @@ std::vector<Expr> Children(const Expr& e) {
   return children;
 }
 
-void Walk(const Expr& e, const std::function<void(const Expr&)>& visit) {
+void WalkNodes(const Expr& e, const std::function<void(const Expr&)>& visit) {
   if (!e) return;
   visit(e);
-  for (const Expr& child : Children(e)) Walk(child, visit);
+  for (const Expr& child : Children(e)) WalkNodes(child, visit);
 }
 
 namespace {
@@ -352,8 +307,7 @@ Expr RewriteMemo(const Expr& e, const std::function<Expr(const Expr&)>& rewrite,
       child = parts.back();
     };
     if constexpr (std::is_same_v<T, Expr>) one(value);
-    if constexpr (std::is_same_v<T, std::vector<Expr>>)
-      std::for_each(value.begin(), value.end(), one);
+    if constexpr (std::is_same_v<T, std::vector<Expr>>) absl::c_for_each(value, one);
   };
   Expr rebuilt = std::visit(
       [&]<typename T>(const T& n) {
@@ -375,33 +329,31 @@ Expr RewriteMemo(const Expr& e, const std::function<Expr(const Expr&)>& rewrite,
 
 }  // namespace
 
-Expr Rewrite(const Expr& e, const std::function<Expr(const Expr&)>& rewrite) {
+Expr RewriteNodes(const Expr& e, const std::function<Expr(const Expr&)>& rewrite) {
   std::unordered_map<const ExprNode*, Expr> memo;
   return RewriteMemo(e, rewrite, memo);
 }
 
 Expr Substitute(const Expr& e, const std::function<Expr(const std::string&)>& replacement) {
-  return Rewrite(e, [&](const Expr& node) -> Expr {
-    const Var* var = As<Var>(node);
-    return var ? replacement(var->name) : nullptr;
-  });
+  return Rewrite(e, [&](const Var& var) { return replacement(var.name); });
+}
+
+Expr Substitute(const Expr& e, const std::string& name, const Expr& value) {
+  return Rewrite(e, [&](const Var& var) { return var.name == name ? value : nullptr; });
 }
 
 std::vector<std::string> FreeVars(const Expr& e) {
   std::vector<std::string> names;
   std::unordered_set<std::string> seen;
-  Walk(e, [&](const Expr& node) {
-    if (const Var* var = As<Var>(node); var && seen.insert(var->name).second)
-      names.push_back(var->name);
+  Walk(e, [&](const Var& var) {
+    if (seen.insert(var.name).second) names.push_back(var.name);
   });
   return names;
 }
 
 std::vector<const Load*> Loads(const Expr& e) {
   std::vector<const Load*> loads;
-  Walk(e, [&](const Expr& node) {
-    if (const Load* load = As<Load>(node)) loads.push_back(load);
-  });
+  Walk(e, [&](const Load& load) { loads.push_back(&load); });
   return loads;
 }
 

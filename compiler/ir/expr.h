@@ -19,8 +19,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -47,6 +45,8 @@ enum class UnaryOp : uint8_t {
   kAbs,
   kNot
 };
+HACKC_ENUM_NAMES(UnaryOp, "neg", "exp", "exp2", "log", "sqrt", "rsqrt", "tanh", "erf", "sin", "cos",
+                 "abs", "not")
 enum class BinaryOp : uint8_t {
   kAdd,
   kSub,
@@ -68,24 +68,27 @@ enum class BinaryOp : uint8_t {
   kShl,
   kShr,  // integers
 };
+HACKC_ENUM_NAMES(BinaryOp, "+", "-", "*", "/", "//", "%", "min", "max", "pow", "<",
+                 "<=", "==", "!=", "&&", "||", "&", "^", "<<", ">>")
 
 struct IntLiteral {
   int64_t value;
-  DType dtype;
-};  // kI32, kI64 or kBool
+  DType dtype;  // kI32, kI64 or kBool
+};
 struct FloatLiteral {
   double value;
   DType dtype;
 };
-struct Var {
+struct Var {  // loop axis or let
   std::string name;
   DType dtype;
-};  // loop axis or let
-struct Symbol {
+};
+struct Symbol {  // runtime symbol: batch, seq, past
   std::string name;
-};  // runtime symbol: batch, seq, past
+};
 // Kernel level only: hardware indices.
 enum class BuiltinKind : uint8_t { kThread, kBlockX, kBlockY, kBlockZ };
+HACKC_ENUM_NAMES(BuiltinKind, "thread.x", "block.x", "block.y", "block.z")
 struct Builtin {
   BuiltinKind kind;
 };
@@ -97,13 +100,13 @@ struct Binary {
   BinaryOp op;
   Expr a, b;
 };
-struct Select {
+struct Select {  // lazy: the branch not taken is not evaluated
   Expr condition, a, b;
-};  // lazy: the branch not taken is not evaluated
-struct Cast {
+};
+struct Cast {  // the only rounding there is
   DType dtype;
   Expr a;
-};  // the only rounding there is
+};
 // Element of a buffer. When `guard` is present and false, the value is 0 and memory is not touched.
 struct Load {
   std::string buffer;
@@ -113,6 +116,7 @@ struct Load {
 };
 // Kernel level only: value of another lane of the warp (all 32 lanes take part).
 enum class ShuffleKind : uint8_t { kXor, kIndex, kDown };
+HACKC_ENUM_NAMES(ShuffleKind, "shuffle_xor", "shuffle_index", "shuffle_down")
 struct Shuffle {
   ShuffleKind kind;
   Expr value;
@@ -167,10 +171,7 @@ Expr And(const Expr& a, const Expr& b);  // absent or true operands vanish; both
 bool Equal(const Expr& a, const Expr& b);     // structural; absent equals absent
 std::optional<int64_t> AsInt(const Expr& e);  // value of an integer literal
 std::string Print(const Expr& e);             // absent prints as ""; expr_parser.h is the inverse
-std::string_view Name(UnaryOp op);            // "exp"
-std::string_view Name(BinaryOp op);           // "+", "min"
-std::string_view Name(BuiltinKind kind);      // "thread.x"
-std::string_view Name(ShuffleKind kind);      // "shuffle_xor"
+inline bool SameValue(const Expr& a, const Expr& b) { return Equal(a, b); }
 
 struct ExprEqual {
   bool operator()(const Expr& a, const Expr& b) const { return Equal(a, b); }
@@ -179,15 +180,32 @@ struct ExprHash {
   size_t operator()(const Expr& e) const { return e ? e->hash : 0; }
 };
 
-// Calls `visit` on `e` and everything below it, parents first.
-void Walk(const Expr& e, const std::function<void(const Expr&)>& visit);
+// Calls the visits on `e` and everything below it, parents first. A visit of one kind of node sees only those:
+//   Walk(e, [&](const Load& load) { Use(load.buffer); });
+void WalkNodes(const Expr& e, const std::function<void(const Expr&)>& visit);
+void Walk(const Expr& e, auto&&... visits) {
+  WalkNodes(e, [&](const Expr& node) { (VisitHandle(node, visits), ...); });
+}
 
-// Rebuilds `e` bottom-up: `rewrite` sees each node after its children; returning null keeps the node.
-// Subtrees that do not change keep their handle.
-Expr Rewrite(const Expr& e, const std::function<Expr(const Expr&)>& rewrite);
+// Rebuilds `e` bottom-up: `rewrite` sees each node, or each of one kind, after its children; returning null keeps
+// the node. Subtrees that do not change keep their handle.
+Expr RewriteNodes(const Expr& e, const std::function<Expr(const Expr&)>& rewrite);
+template <typename Visit>
+Expr Rewrite(const Expr& e, Visit&& rewrite) {
+  if constexpr (std::is_invocable_v<Visit&, const Expr&>) {
+    return RewriteNodes(e, rewrite);
+  } else {
+    return RewriteNodes(e, [&](const Expr& node) { return VisitKind<Expr>(node->node, rewrite); });
+  }
+}
 
-// Replaces variables by name.
+// Replaces variables by name; null keeps one, and so does a map that has it not.
 Expr Substitute(const Expr& e, const std::function<Expr(const std::string& name)>& replacement);
+Expr Substitute(const Expr& e, const std::string& name, const Expr& value);
+template <LookupMap Map>
+Expr Substitute(const Expr& e, const Map& replacements) {
+  return Rewrite(e, [&](const Var& var) { return FindOr(replacements, var.name); });
+}
 
 // Names of the variables in `e`, in order of first appearance.
 std::vector<std::string> FreeVars(const Expr& e);

@@ -10,18 +10,6 @@
 namespace hackc::ir {
 namespace {
 
-constexpr int kUnaryOps = static_cast<int>(UnaryOp::kNot) + 1;
-constexpr int kBinaryOps = static_cast<int>(BinaryOp::kShr) + 1;
-
-// The enumerator of `Enum` among its first `count` that is spelled `name`.
-template <typename Enum>
-std::optional<Enum> FromName(std::string_view name, int count) {
-  for (int i = 0; i < count; ++i) {
-    if (Name(static_cast<Enum>(i)) == name) return static_cast<Enum>(i);
-  }
-  return std::nullopt;
-}
-
 bool Takes(BinaryOp op, DType dtype) {
   switch (op) {
     case BinaryOp::kDiv:
@@ -128,8 +116,7 @@ class Parser {
     return MakeLoad(std::string(at.text), *dtype, std::move(indices), std::move(guard));
   }
 
-  template <typename Accepts>
-  absl::StatusOr<Expr> ParseTyped(std::string_view what, Accepts accepts) {
+  absl::StatusOr<Expr> ParseTyped(std::string_view what, auto accepts) {
     Token at = lexer_.Peek();
     HACKC_ASSIGN_OR_RETURN(Expr e, Parse());
     if (accepts(e->dtype)) return e;
@@ -140,7 +127,7 @@ class Parser {
     if (at.text == "inf" || at.text == "nan") return ParseNumber();
     lexer_.Take();
     if (at.text == "true" || at.text == "false") return BoolLit(at.text == "true");
-    if (auto builtin = FromName<BuiltinKind>(at.text, 4)) return MakeBuiltin(*builtin);
+    if (auto builtin = FromName<BuiltinKind>(at.text)) return MakeBuiltin(*builtin);
     if (lexer_.Is("(")) return ParseCall(at);
     if (scope_.symbol && !scope_.symbol(at.text)) {
       return TextLexer::ErrorAt(at, "`", at.text, "` is not a symbol known here");
@@ -162,18 +149,18 @@ class Parser {
   }
 
   absl::StatusOr<Expr> ParseCall(const Token& at) {
-    if (auto dtype = DTypeFromName(at.text)) {
+    if (auto dtype = FromName<DType>(at.text)) {
       HACKC_ASSIGN_OR_RETURN(auto args, ParseArguments(at, 1));
       return MakeCast(*dtype, args[0]);
     }
-    if (auto op = FromName<UnaryOp>(at.text, kUnaryOps)) {
+    if (auto op = FromName<UnaryOp>(at.text)) {
       HACKC_ASSIGN_OR_RETURN(auto args, ParseArguments(at, 1));
       if (!Takes(*op, args[0]->dtype)) return WrongType(at, args[0]);
       return MakeUnary(*op, args[0]);
     }
     if (at.text == "min" || at.text == "max" || at.text == "pow") {
       HACKC_ASSIGN_OR_RETURN(auto args, ParseArguments(at, 2));
-      return Combine(at, *FromName<BinaryOp>(at.text, kBinaryOps), args[0], args[1]);
+      return Combine(at, *FromName<BinaryOp>(at.text), args[0], args[1]);
     }
     if (at.text == "select") {
       HACKC_ASSIGN_OR_RETURN(auto args, ParseArguments(at, 3));
@@ -181,7 +168,7 @@ class Parser {
       if (args[1]->dtype != args[2]->dtype) return Mismatch(at, args[1], args[2]);
       return MakeSelect(args[0], args[1], args[2]);
     }
-    if (auto kind = FromName<ShuffleKind>(at.text, 3)) {
+    if (auto kind = FromName<ShuffleKind>(at.text)) {
       HACKC_ASSIGN_OR_RETURN(auto args, ParseArguments(at, 2));
       if (!IsInteger(args[1]->dtype)) return WrongType(at, args[1]);
       return MakeShuffle(*kind, args[0], args[1]);
@@ -194,7 +181,7 @@ class Parser {
     HACKC_ASSIGN_OR_RETURN(Expr a, Parse());
     if (lexer_.Accept(")")) return a;
     Token at = lexer_.Peek();
-    auto op = FromName<BinaryOp>(at.text, kBinaryOps);
+    auto op = FromName<BinaryOp>(at.text);
     if (at.kind != TokenKind::kPunctuation || !op) return lexer_.Expected("an operator or `)`");
     lexer_.Take();
     HACKC_ASSIGN_OR_RETURN(Expr b, Parse());
@@ -244,24 +231,9 @@ bool CanBeSymbol(const std::string& name) {
   return symbol && symbol->name == name;
 }
 
-absl::StatusOr<SymbolDecl> ParseSymbol(TextLexer& lexer) {
-  SymbolDecl symbol{.line = {lexer.Peek().line}};
-  HACKC_ASSIGN_OR_RETURN(symbol.name, lexer.Identifier("the symbol's name"));
-  HACKC_RETURN_IF_ERROR(lexer.Expect("in"));
-  HACKC_ASSIGN_OR_RETURN(symbol.min, lexer.Integer("the smallest value"));
-  HACKC_RETURN_IF_ERROR(lexer.Expect(".."));
-  HACKC_ASSIGN_OR_RETURN(symbol.max, lexer.Integer("the largest value"));
-  return symbol;
-}
-
-std::string Print(const SymbolDecl& symbol) {
-  return Cat("symbol ", symbol.name, " in ", symbol.min, "..", symbol.max);
-}
-
 absl::StatusOr<DType> ParseDType(TextLexer& lexer) {
-  std::optional<DType> dtype = DTypeFromName(lexer.Peek().text);
-  if (lexer.Peek().kind != TokenKind::kIdentifier || !dtype)
-    return lexer.Expected("a type such as f32");
+  const auto dtype = lexer.Word<DType>();
+  if (!dtype) return lexer.Expected("a type such as f32");
   lexer.Take();
   return *dtype;
 }

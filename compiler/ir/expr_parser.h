@@ -36,11 +36,8 @@ absl::StatusOr<Expr> ParseExpr(TextLexer& lexer, const ExprScope& scope);
 // A whole text that is one expression.
 absl::StatusOr<Expr> ParseExpr(std::string_view text, const ExprScope& scope);
 
-// "symbol seq in 1..2048"; the word `symbol` is taken already.
 // Expressions read `name` as a symbol; not so `inf`, `true` and `thread.x`.
 bool CanBeSymbol(const std::string& name);
-absl::StatusOr<SymbolDecl> ParseSymbol(TextLexer& lexer);
-std::string Print(const SymbolDecl& symbol);
 
 // `dtype` as a word.
 absl::StatusOr<DType> ParseDType(TextLexer& lexer);

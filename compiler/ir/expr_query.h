@@ -13,7 +13,6 @@
 namespace hackc::ir {
 
 bool IsComparison(BinaryOp op);
-inline bool IsInteger(DType dtype) { return dtype == DType::kI32 || dtype == DType::kI64; }
 
 // Integers of one dtype, or a literal that takes the other's: what IR before its verification may lack.
 inline bool CanSubtract(const Expr& a, const Expr& b) {

@@ -4,8 +4,8 @@
 // and leaves what is missing at its default, but for names, which have none.
 //
 //   std::string out;
-//   PrintFields(combine, out);                               // {name = @sum, ...}
-//   HACKC_ASSIGN_OR_RETURN(Combine back, ParseFields<Combine>(lexer, scope));
+//   PrintFields(combine, out);                                  // {name = @sum, ...}
+//   HACKC_RETURN_IF_ERROR(ParseFields(lexer, scope, combine));
 //
 // Thread safety: pure functions.
 #pragma once
@@ -30,14 +30,9 @@ void PrintValue(const Digit& digit, std::string& out);
 absl::Status ParseValue(TextLexer& lexer, const ExprScope& scope, Digit& digit);
 
 template <typename T>
-concept NodeWithFields = requires(const T* node) {
-  FieldsOf(node);
-};
-
-template <typename T>
 void PrintFields(const T& node, std::string& out);
 template <typename T>
-absl::StatusOr<T> ParseFields(TextLexer& lexer, const ExprScope& scope);
+absl::Status ParseFields(TextLexer& lexer, const ExprScope& scope, T& node);
 
 template <typename T>
 void PrintValue(const T& value, std::string& out) {
@@ -45,12 +40,12 @@ void PrintValue(const T& value, std::string& out) {
     out += "@" + value;
   } else if constexpr (std::is_same_v<T, Expr>) {
     out += Print(value);
-  } else if constexpr (std::is_same_v<T, DType> || std::is_same_v<T, Monoid>) {
-    out += Name(value);
   } else if constexpr (NamedEnum<T>) {
-    out += EnumName(value);
+    out += Name(value);
   } else if constexpr (NodeWithFields<T>) {
     PrintFields(value, out);
+  } else if constexpr (std::is_same_v<T, double>) {
+    out += PrintFloat(value);
   } else {
     AppendTo(out, value);
   }
@@ -92,11 +87,10 @@ void PrintFields(const T& node, std::string& out) {
 // One of the words of an enumeration.
 template <NamedEnum Enum>
 absl::StatusOr<Enum> ParseEnum(TextLexer& lexer) {
-  constexpr auto kNames = EnumNames(Enum());
+  if (const auto value = lexer.Word<Enum>()) return lexer.Take(), *value;
   std::string choices;
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (lexer.Accept(kNames[i])) return static_cast<Enum>(i);
-    choices += Cat(i ? ", " : "one of ", kNames[i]);
+  for (std::string_view name : kNamesOf<Enum>) {
+    choices += Cat(choices.empty() ? "one of " : ", ", name);
   }
   return lexer.Expected(choices);
 }
@@ -105,20 +99,21 @@ template <typename T>
 absl::Status ParseValue(TextLexer& lexer, const ExprScope& scope, T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
     bool axis = lexer.Peek().kind == TokenKind::kPercentName;
-    HACKC_ASSIGN_OR_RETURN(value, axis ? lexer.PercentName("") : lexer.AtName("a @name or %axis"));
+    HACKC_ASSIGN_OR_RETURN(
+        value, lexer.Name(axis ? TokenKind::kPercentName : TokenKind::kAtName, "a @name or %axis"));
   } else if constexpr (std::is_same_v<T, Expr>) {
     HACKC_ASSIGN_OR_RETURN(value, ParseExpr(lexer, scope));
   } else if constexpr (std::is_same_v<T, DType>) {
     HACKC_ASSIGN_OR_RETURN(value, ParseDType(lexer));
   } else if constexpr (std::is_same_v<T, Monoid>) {
-    std::optional<Monoid> monoid = MonoidFromName(lexer.Peek().text);
+    const auto monoid = lexer.Word<Monoid>();
     if (!monoid) return lexer.Expected("a monoid such as sum");
     lexer.Take();
     value = *monoid;
   } else if constexpr (NamedEnum<T>) {
     HACKC_ASSIGN_OR_RETURN(value, ParseEnum<T>(lexer));
   } else if constexpr (NodeWithFields<T>) {
-    HACKC_ASSIGN_OR_RETURN(value, ParseFields<T>(lexer, scope));
+    return ParseFields(lexer, scope, value);
   } else if constexpr (std::is_same_v<T, bool>) {
     value = lexer.Accept("true");
     if (!value) return lexer.Expect("false");
@@ -145,14 +140,13 @@ absl::Status ParseValue(TextLexer& lexer, const ExprScope& scope, std::vector<T>
 }
 
 template <typename T>
-absl::StatusOr<T> ParseFields(TextLexer& lexer, const ExprScope& scope) {
-  T node;
+absl::Status ParseFields(TextLexer& lexer, const ExprScope& scope, T& node) {
   std::vector<std::string_view> seen;
   HACKC_RETURN_IF_ERROR(lexer.Expect("{"));
   while (!lexer.Is("}")) {
     if (!seen.empty()) HACKC_RETURN_IF_ERROR(lexer.Expect(","));
     Token at = lexer.Peek();
-    HACKC_RETURN_IF_ERROR(lexer.Identifier("a field's name").status());
+    HACKC_RETURN_IF_ERROR(lexer.Name(TokenKind::kIdentifier, "a field's name").status());
     for (std::string_view other : seen) {
       if (other == at.text) return TextLexer::ErrorAt(at, "field `", at.text, "` is given twice");
     }
@@ -175,8 +169,7 @@ absl::StatusOr<T> ParseFields(TextLexer& lexer, const ExprScope& scope) {
     }
   });
   if (!missing.empty()) return lexer.Error("`", NodeName<T>(), "` lacks the field `", missing, "`");
-  lexer.Take();
-  return node;
+  return lexer.Expect("}");
 }
 
 }  // namespace hackc::ir

@@ -8,11 +8,23 @@
 //
 // HACKC_FIELDS stands in the namespace of its type. Enumerations spell their values with
 //   HACKC_ENUM_NAMES(AxisRole, "free", "reduce", "contract")
+//   Name(AxisRole::kReduce) == "reduce";  FromName<AxisRole>("reduce") == AxisRole::kReduce
+//
+// Thread safety: pure functions.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <optional>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "compiler/support/lookup.h"
 
 namespace hackc::ir {
 
@@ -41,8 +53,71 @@ concept NamedEnum = requires(Enum value) {
 };
 
 template <NamedEnum Enum>
-constexpr std::string_view EnumName(Enum value) {
-  return EnumNames(value)[static_cast<size_t>(value)];
+inline constexpr auto kNamesOf = EnumNames(Enum());
+
+template <NamedEnum Enum>
+constexpr std::string_view Name(Enum value) {
+  return kNamesOf<Enum>[static_cast<size_t>(value)];
+}
+
+template <NamedEnum Enum>
+constexpr std::optional<Enum> FromName(std::string_view name) {
+  const auto found = std::find(kNamesOf<Enum>.begin(), kNamesOf<Enum>.end(), name);
+  if (found == kNamesOf<Enum>.end()) return std::nullopt;
+  return static_cast<Enum>(found - kNamesOf<Enum>.begin());
+}
+
+template <typename T>
+concept NodeWithFields = requires(const T* node) {
+  FieldsOf(node);
+};
+
+// Equality of nodes field by field. A type for which == says something else has a SameValue of its own.
+inline bool SameValue(double a, double b) { return a == b && std::signbit(a) == std::signbit(b); }
+template <typename T>
+bool SameValue(const T& a, const T& b) {
+  if constexpr (NodeWithFields<T>) {
+    bool same = true;
+    ForEachField<T>(
+        [&](const auto& field) { same = same && SameValue(a.*field.member, b.*field.member); });
+    return same;
+  } else {
+    return a == b;
+  }
+}
+template <typename T>
+bool SameValue(const std::vector<T>& a, const std::vector<T>& b) {
+  return absl::c_equal(a, b, [](const T& x, const T& y) { return SameValue(x, y); });
+}
+template <typename... Kinds>
+bool SameValue(const std::variant<Kinds...>& a, const std::variant<Kinds...>& b) {
+  return a.index() == b.index() &&
+         std::visit([&]<typename T>(const T& x) { return SameValue(x, std::get<T>(b)); }, a);
+}
+
+// Calls `visit` where `node` is of the kind, or one of the kinds, that it takes; a default result elsewhere.
+template <typename Result = void, typename Visit, typename... Kinds>
+Result VisitKind(const std::variant<Kinds...>& node, Visit& visit) {
+  static_assert((std::is_invocable_v<Visit&, const Kinds&> || ...), "takes no kind of node");
+  return std::visit(
+      [&]<typename T>(const T& n) -> Result {
+        if constexpr (std::is_invocable_v<Visit&, const T&>) {
+          return visit(n);
+        } else {
+          return Result();
+        }
+      },
+      node);
+}
+
+// Calls `visit` on the handle of a node, or on the node if it takes a kind.
+template <typename Handle, typename Visit>
+void VisitHandle(const Handle& handle, Visit& visit) {
+  if constexpr (std::is_invocable_v<Visit&, const Handle&>) {
+    visit(handle);
+  } else {
+    VisitKind(handle->node, visit);
+  }
 }
 
 }  // namespace hackc::ir

@@ -1,117 +1,46 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/graph_text.h"
 
-#include <utility>
-
-#include "compiler/ir/field_text.h"
 #include "compiler/ir/graph_fields.h"
 #include "compiler/ir/module_text.h"
-#include "compiler/support/cat.h"
 
 namespace hackc::ir {
 namespace {
 
-constexpr std::string_view kNone = "none";
-
+// The operation's word, operands and attributes, in the order of declaration.
 template <typename T>
-void PrintFieldsOf(const T& op, std::string& out) {
-  out += Cat(NodeName<T>(), "(");
+void FieldsForm(Text& text, T& op) {
+  text(NodeName<T>(), "(");
   std::string_view separator;
-  ForEachOperand(op, [&](std::string_view, const std::string& name) {
-    out += Cat(separator, name.empty() ? std::string(kNone) : "%" + name);
+  const auto operand = [&](std::string& name) {
+    text(separator);
     separator = ", ";
+    if (!text.Has("none", name.empty())) text(Percent(name, "a value such as %x, or none"));
+  };
+  ForEachField<T>([&](const auto& field) {
+    auto& value = op.*field.member;
+    using Value = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<Value, std::string>) {
+      operand(value);
+    } else if constexpr (kIsOperand<Value>) {
+      text.Until(")", value, operand);
+    }
   });
-  out += ")";
+  text(")");
   separator = " {";
   ForEachField<T>([&](const auto& field) {
-    const auto& value = op.*field.member;
-    using Value = std::decay_t<decltype(value)>;
-    if constexpr (!kIsOperand<Value>) {
-      out += Cat(separator, field.name, " = ");
-      if constexpr (std::is_same_v<Value, double>) {
-        out += PrintFloat(value);
-      } else {
-        PrintValue(value, out);
-      }
+    auto& value = op.*field.member;
+    if constexpr (!kIsOperand<std::decay_t<decltype(value)>>) {
+      text(separator, field.name, " = ", value);
       separator = ", ";
     }
   });
-  if (separator == ", ") out += "}";
+  if (separator == ", ") text("}");
 }
 
-absl::StatusOr<std::string> ParseOperand(TextLexer& lexer) {
-  if (lexer.Accept(kNone)) return std::string();
-  return lexer.PercentName("a value such as %x, or none");
-}
-
-template <typename T>
-absl::Status ParseOperands(TextLexer& lexer, T& op) {
-  HACKC_RETURN_IF_ERROR(lexer.Expect("("));
-  absl::Status status;
-  bool first = true;
-  ForEachField<T>([&](const auto& field) {
-    auto& value = op.*field.member;
-    using Value = std::decay_t<decltype(value)>;
-    const auto next = [&](std::string& name) {
-      if (!first) status = lexer.Expect(",");
-      first = false;
-      if (status.ok()) status = Into(name, ParseOperand(lexer));
-    };
-    if constexpr (std::is_same_v<Value, std::string>) {
-      if (status.ok()) next(value);
-    } else if constexpr (kIsOperand<Value>) {
-      while (status.ok() && !lexer.Is(")")) next(value.emplace_back());
-    }
-  });
-  HACKC_RETURN_IF_ERROR(status);
-  return lexer.Expect(")");
-}
-
-// In the order of declaration, as printed.
-template <typename T>
-absl::Status ParseAttributes(TextLexer& lexer, T& op) {
-  absl::Status status;
-  std::string_view opening = "{";
-  ForEachField<T>([&](const auto& field) {
-    auto& value = op.*field.member;
-    using Value = std::decay_t<decltype(value)>;
-    if constexpr (!kIsOperand<Value>) {
-      if (status.ok()) status = lexer.Expect(opening);
-      opening = ",";
-      if (status.ok()) status = lexer.Expect(field.name);
-      if (status.ok()) status = lexer.Expect("=");
-      if (status.ok()) status = ParseValue(lexer, {}, value);
-    }
-  });
-  HACKC_RETURN_IF_ERROR(status);
-  return opening == "," ? lexer.Expect("}") : absl::OkStatus();
-}
-
-// Tries each alternative of the variant by its word.
-template <size_t kIndex = 0>
-absl::StatusOr<GraphOpVariant> ParseKind(TextLexer& lexer, const Token& word) {
-  if constexpr (kIndex == std::variant_size_v<GraphOpVariant>) {
-    return TextLexer::ErrorAt(word, "`", word.text, "` is not a Graph operation");
-  } else {
-    using T = std::variant_alternative_t<kIndex, GraphOpVariant>;
-    if (word.text != NodeName<T>()) return ParseKind<kIndex + 1>(lexer, word);
-    T op;
-    HACKC_RETURN_IF_ERROR(ParseOperands(lexer, op));
-    HACKC_RETURN_IF_ERROR(ParseAttributes(lexer, op));
-    return GraphOpVariant(std::move(op));
-  }
-}
-
-absl::StatusOr<GraphOp> ParseOp(TextLexer& lexer, const ModuleScope& scope) {
-  GraphOp op;
-  HACKC_ASSIGN_OR_RETURN(const Token word, ParseHead(lexer, scope, op.out, op.type));
-  HACKC_ASSIGN_OR_RETURN(op.op, ParseKind(lexer, word));
-  return op;
-}
-
-void PrintOp(const GraphOp& op, std::string& out) {
-  out += Cat("%", op.out, ": ", PrintType(op.type), " = ");
-  std::visit([&](const auto& node) { PrintFieldsOf(node, out); }, op.op);
+void DefinitionForm(Text& text, const ModuleScope&, GraphOp& op) {
+  ChooseKind(text, "Graph", op.op);
+  std::visit([&](auto& node) { FieldsForm(text, node); }, op.op);
 }
 
 }  // namespace
@@ -132,16 +61,14 @@ std::string_view OpName(const GraphOp& op) {
   return std::visit([]<typename T>(const T&) { return NodeName<T>(); }, op.op);
 }
 
-std::string Print(const GraphOp& op) {
-  std::string out;
-  PrintOp(op, out);
-  return out;
+std::string Print(const GraphOp& op) { return PrintOp(op, DefinitionForm); }
+
+std::string Print(const GraphModule& module) {
+  return PrintModule("graph", module, DefinitionForm);
 }
 
-std::string Print(const GraphModule& module) { return PrintModule("graph", module, PrintOp); }
-
 absl::StatusOr<GraphModule> ParseGraph(std::string_view text) {
-  return ParseModule<GraphOp>(text, "graph", ParseOp);
+  return ParseModule<GraphOp>(text, "graph", DefinitionForm);
 }
 
 }  // namespace hackc::ir

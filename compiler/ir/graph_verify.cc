@@ -20,11 +20,9 @@ class OpVerifier {
       : out_(op.type), module_(module), appended_(appended) {
     if (!IsFloat(out_.dtype)) Error("float", "the result is not a float");
     for (const std::string& name : Operands(op)) {
-      const auto source = module_.sources.find(name);
-      const bool is_state =
-          source != module_.sources.end() && source->second->kind == SourceDecl::Kind::kState;
       const auto* append = std::get_if<GraphCacheAppend>(&op.op);
-      if (is_state && (append == nullptr || append->cache != name || append->x == name)) {
+      if (module_.IsState(name) &&
+          (append == nullptr || append->cache != name || append->x == name)) {
         Error("cache", "state %", name, " is read by something else than cache_append");
       }
     }
@@ -152,10 +150,7 @@ class OpVerifier {
   }
 
   void operator()(const GraphCacheAppend& op) {
-    const auto source = module_.sources.find(op.cache);
-    if (source == module_.sources.end() || source->second->kind != SourceDecl::Kind::kState) {
-      return Error("cache", "%", op.cache, " is not a state");
-    }
+    if (!module_.IsState(op.cache)) return Error("cache", "%", op.cache, " is not a state");
     if (!appended_.insert(op.cache).second) Error("cache", "%", op.cache, " is appended to twice");
     if (!module_.HasSymbol("past")) return Error("cache", "the module has no symbol past");
     if (!Rank("cache", op.cache, 4) || !Rank("cache", op.x, 4)) return;
@@ -223,10 +218,7 @@ class OpVerifier {
   }
 
  private:
-  template <typename... Parts>
-  void Error(GraphRule rule, const Parts&... parts) {
-    module_.Report(*rule, Cat(parts...));
-  }
+  void Error(GraphRule rule, const auto&... parts) { module_.Report(*rule, Cat(parts...)); }
   const ValueType& Type(const std::string& name) const { return *module_.Find(name); }
 
   // Positions that a query of the last `seq` ones sees.

@@ -30,10 +30,7 @@ Varies KernelChecks::Dependence(const Expr& e) const {
   if (const Builtin* builtin = As<Builtin>(e)) {
     return builtin->kind == BuiltinKind::kThread ? Varies::kByThread : Varies::kNever;
   }
-  if (const Var* var = As<Var>(e)) {
-    auto it = varies_.find(var->name);
-    return it == varies_.end() ? Varies::kNever : it->second;
-  }
+  if (const Var* var = As<Var>(e)) return FindOr(varies_, var->name, Varies::kNever);
   if (As<Shuffle>(e)) return Varies::kByThread;
   if (const Load* load = As<Load>(e);
       load && (!Find(load->buffer) || IsIn(MemorySpace::kLocal, load->buffer))) {
@@ -59,13 +56,6 @@ void KernelChecks::SetLet(const Let& let) {
   let_values_[let.name] = WithLets(let.value);
 }
 
-Expr KernelChecks::WithLets(const Expr& e) const {
-  return Substitute(e, [&](const std::string& name) {
-    const auto it = let_values_.find(name);
-    return it == let_values_.end() ? nullptr : it->second;
-  });
-}
-
 std::optional<ThreadSet> KernelChecks::Threads() const {
   ThreadSet threads;
   for (int i = 0; i < kernel_.threads && i < 1024; ++i) threads.set(i);
@@ -86,9 +76,8 @@ std::optional<ThreadSet> KernelChecks::Threads() const {
       const Expr resolved = WithLets(conjunct);
       for (int i = 0; i < 1024; ++i) {
         if (!threads.test(i)) continue;
-        const auto holds = AsInt(Rewrite(resolved, [&](const Expr& e) -> Expr {
-          const Builtin* builtin = As<Builtin>(e);
-          return builtin && builtin->kind == BuiltinKind::kThread ? IntLit(i) : nullptr;
+        const auto holds = AsInt(Rewrite(resolved, [&](const Builtin& builtin) {
+          return builtin.kind == BuiltinKind::kThread ? IntLit(i) : nullptr;
         }));
         if (!holds) return std::nullopt;
         if (*holds == 0) threads.reset(i);

@@ -24,17 +24,15 @@ class KernelChecks : public StmtVerifier {
       : StmtVerifier("kernel", kernel.fn), kernel_(kernel) {}
 
  protected:
-  template <typename... Parts>
-  void Error(RuleIn<kKernelRules> rule, const Parts&... parts) {
-    Report(*rule, Cat(parts...));
-  }
+  void Error(RuleIn<kKernelRules> rule, const auto&... parts) { Report(*rule, Cat(parts...)); }
 
   Varies Control() const;  // of the statements round the current one
   Varies Dependence(const Expr& e) const;
   void EnterControl(Varies varies) { control_.push_back(varies); }
   void LeaveControl() { control_.pop_back(); }
   void SetLet(const Let& let);
-  Expr WithLets(const Expr& e) const;  // their values in the place of integer lets
+  // Their values in the place of integer lets.
+  Expr WithLets(const Expr& e) const { return Substitute(e, let_values_); }
   // The threads that get to the current statement, as far as conditions on the thread index say; absent
   // when other things that differ between threads decide.
   std::optional<ThreadSet> Threads() const;

@@ -44,10 +44,7 @@ class KernelVerifier : public UnitVerifier {
             ", expected 1 to 32 with at most ", limits_.threads_per_multiprocessor, " threads");
     }
     bool layable = true;
-    WalkStmts(fn_.body, [&](const Stmt& s) {
-      const Alloc* alloc = As<Alloc>(s);
-      layable &= !alloc || FitsLayout(*alloc);
-    });
+    WalkStmts(fn_.body, [&](const Alloc& alloc) { layable &= FitsLayout(alloc); });
     const int64_t shared = layable ? LayoutShared(fn_.body).total_bytes : 0;
     if (shared > limits_.shared_bytes) {
       Error("shared", shared, " bytes of shared memory, the limit is ", limits_.shared_bytes);
@@ -113,8 +110,7 @@ class KernelVerifier : public UnitVerifier {
     for (const Expr& child : Children(e)) CheckShuffles(child, child == decides ? control : inner);
   }
 
-  template <typename T>
-  void CheckNode(const T& n) {
+  void CheckNode(const auto& n) {
     if constexpr (requires { this->CheckUnit(n); }) this->CheckUnit(n);
   }
 
@@ -245,22 +241,15 @@ class KernelVerifier : public UnitVerifier {
       Error("mma", "a fragment begins in the middle of a register");
   }
 
-  // Where a statement stands in program order, and the loops round it.
+  // Where a statement stands in program order, and in which statements.
   struct StmtPlace {
     int order;
-    std::vector<Stmt> loops;
     std::vector<Stmt> nest;
   };
-  StmtPlace Place() {
-    StmtPlace place{order_++, {}, nest_};
-    std::copy_if(nest_.begin(), nest_.end(), std::back_inserter(place.loops),
-                 [](const Stmt& s) { return As<For>(s); });
-    return place;
-  }
+  StmtPlace Place() { return {order_++, nest_}; }
   static bool Follows(const StmtPlace& later, const StmtPlace& place) {
-    return later.order > place.order ||
-           std::any_of(place.loops.begin(), place.loops.end(), [&](const Stmt& loop) {
-             return std::find(later.loops.begin(), later.loops.end(), loop) != later.loops.end();
+    return later.order > place.order || absl::c_any_of(place.nest, [&](const Stmt& s) {
+             return As<For>(s) && absl::c_linear_search(later.nest, s);
            });
   }
   void CheckCopies() {
@@ -272,10 +261,8 @@ class KernelVerifier : public UnitVerifier {
     for (const StmtPlace& copy : copies_) {
       nest_ = copy.nest;
       auto follows = [&](const StmtPlace& place) { return Follows(place, copy); };
-      if (std::none_of(commits_.begin(), commits_.end(), follows))
-        Error("async", "the copy is never committed");
-      if (std::none_of(waits_.begin(), waits_.end(), follows))
-        Error("async", "the copy is never waited for");
+      if (absl::c_none_of(commits_, follows)) Error("async", "the copy is never committed");
+      if (absl::c_none_of(waits_, follows)) Error("async", "the copy is never waited for");
     }
     nest_ = here;
   }

@@ -32,8 +32,7 @@ Expr ProductOfAtoms(const Expr& a, const Expr& b) {
   Factors(b, factors);
   std::vector<std::pair<std::string, Expr>> keyed;
   for (const Expr& factor : factors) keyed.emplace_back(Print(factor), factor);
-  std::stable_sort(keyed.begin(), keyed.end(),
-                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  absl::c_stable_sort(keyed, [](const auto& x, const auto& y) { return x.first < y.first; });
   Expr product = keyed[0].second;
   for (size_t i = 1; i < keyed.size(); ++i) product = product * keyed[i].second;
   return product;
@@ -71,9 +70,8 @@ std::optional<Linear> Sum(const Linear& a, const Linear& b) {
     return std::nullopt;
   }
   for (const Linear::Term& term : b.terms) {
-    auto same =
-        std::find_if(result.terms.begin(), result.terms.end(),
-                     [&](const Linear::Term& other) { return Equal(other.atom, term.atom); });
+    auto same = absl::c_find_if(
+        result.terms, [&](const Linear::Term& other) { return Equal(other.atom, term.atom); });
     if (same == result.terms.end()) {
       result.terms.push_back(term);
       continue;

@@ -28,10 +28,7 @@ class LoopVerifier : public StmtVerifier {
   }
 
  private:
-  template <typename... Parts>
-  void Error(RuleIn<kLoopRules> rule, const Parts&... parts) {
-    Report(*rule, Cat(parts...));
-  }
+  void Error(RuleIn<kLoopRules> rule, const auto&... parts) { Report(*rule, Cat(parts...)); }
 };
 
 }  // namespace

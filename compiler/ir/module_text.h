@@ -24,9 +24,8 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "compiler/ir/expr_parser.h"
+#include "compiler/ir/text_form.h"
 #include "compiler/ir/value.h"
 
 namespace hackc::ir {
@@ -39,115 +38,110 @@ struct ModuleScope {
   ExprScope Expressions() const;
 };
 
-std::string PrintType(const ValueType& type);                              // "bf16[batch, 64]"
-void PrintNames(const std::vector<std::string>& names, std::string& out);  // "(%a, %b)"
-// Everything before the first segment.
-void PrintPreamble(std::string_view level, const std::string& name,
-                   const std::vector<SymbolDecl>& symbols, const std::vector<SourceDecl>& sources,
-                   std::string& out);
-void PrintSource(const SourceDecl& source, int indent, std::string& out);
+std::string PrintType(const ValueType& type);  // "bf16[batch, 64]"
 
-absl::StatusOr<ValueType> ParseType(TextLexer& lexer, const ModuleScope& scope);
-absl::StatusOr<std::vector<std::string>> ParseNames(TextLexer& lexer);
-// "%x: bf16[4] = linear", where an operation opens: its word.
-absl::StatusOr<Token> ParseHead(TextLexer& lexer, const ModuleScope& scope, std::string& out,
-                                ValueType& type);
-absl::Status ParsePreamble(TextLexer& lexer, std::string_view level, ModuleScope& scope,
-                           std::string& name, std::vector<SymbolDecl>& symbols,
-                           std::vector<SourceDecl>& sources);
-// Takes source declarations as long as there are any.
-absl::Status ParseSources(TextLexer& lexer, ModuleScope& scope, std::vector<SourceDecl>& sources);
-absl::StatusOr<std::vector<Carry>> ParseCarries(TextLexer& lexer);
+void Form(Text& text, const ModuleScope& scope, ValueType& type);
+void Form(Text& text, std::vector<std::string>& names);  // "(%a, %b)"
+// Source declarations as long as there are any.
+void Form(Text& text, ModuleScope& scope, std::string_view indent,
+          std::vector<SourceDecl>& sources);
 
-// `print_op(const Op&, std::string& out)` writes one operation on one line, without its end.
-template <typename Op, typename PrintOp>
-std::string PrintModule(std::string_view level, const Module<Op>& module, PrintOp&& print_op) {
+// Reading: makes `op` of the kind that the word that comes names.
+template <typename... Kinds>
+void ChooseKind(Text& text, std::string_view level, std::variant<Kinds...>& op) {
+  if (!text.reads() || text.Choose(op)) return;
+  const Token word = text.Here();
+  if (word.kind != TokenKind::kIdentifier)
+    return text.Note(text.lexer().Expected("an operation's name"));
+  text.Fail(word, "`", word.text, "` is not a ", level, " operation");
+}
+
+// `form(text, scope, op)` is one operation behind "%x: bf16[4] = ".
+template <typename Op>
+void OpForm(Text& text, const ModuleScope& scope, Op& op, auto&& form) {
+  text(Percent(op.out, "the operation's result"), ": ");
+  Form(text, scope, op.type);
+  text(" = ");
+  form(text, scope, op);
+}
+
+// Inside a segment the scope also knows what was
+// declared in it; whatever else a module must keep is the verifier's job.
+template <typename Op>
+void Form(Text& text, std::string_view level, Module<Op>& module, auto&& form) {
+  ModuleScope outside;
+  text.Header(level);
+  text("module ", Quoted(module.name, "the module's name in quotes"), "\n");
+  text.Each("symbol", module.symbols, [&](SymbolDecl& symbol) {
+    Form(text, symbol);
+    outside.symbols.insert(symbol.name);
+  });
+  Form(text, outside, "", module.sources);
+  text.Each("segment", module.segments, [&](Segment<Op>& segment) {
+    segment.line = text.Line();
+    ModuleScope scope = outside;
+    text("\nsegment ", Plain(segment.name, "the segment's name"), ": repeat ",
+         Number(segment.count, "the number of repeats"), " from ",
+         Number(segment.first_layer, "the first layer"), " step ",
+         Number(segment.layer_step, "the layers in a repeat"), " carry ");
+    text.List("(", ")", segment.carries, [&](Carry& carry) {
+      text(Percent(carry.name, "the carried value's name inside"), " = ",
+           Percent(carry.initial, "the carried value's start"));
+      if (const ValueType* initial = FindOrNull(scope.values, carry.initial))
+        scope.values.emplace(carry.name, *initial);
+    });
+    text(" {\n");
+    Form(text, scope, "  ", segment.sources);
+    text.Until("yield", segment.ops, [&](Op& op) {
+      op.line = text.Line();
+      if (text.reads() && text.Here().kind != TokenKind::kPercentName)
+        text.Note(text.lexer().Expected("an operation or `yield`"));
+      text("  ");
+      OpForm(text, scope, op, form);
+      text("\n");
+      scope.values.insert_or_assign(op.out, op.type);
+    });
+    segment.yield_line = text.Line();
+    text("  yield ");
+    Form(text, segment.yields);
+    text("\n} -> ");
+    Form(text, segment.results);
+    text("\n");
+    for (size_t i = 0; i < segment.results.size() && i < segment.yields.size(); ++i) {
+      if (const ValueType* yielded = FindOrNull(scope.values, segment.yields[i]))
+        outside.values.insert_or_assign(segment.results[i], *yielded);
+    }
+  });
+  module.line = text.Line();
+  text("\noutput ");
+  Form(text, module.outputs);
+  text("\n");
+  text.End();
+}
+
+template <typename Op>
+std::string PrintOp(Op op, auto&& form) {
   std::string out;
-  PrintPreamble(level, module.name, module.symbols, module.sources, out);
-  for (const Segment<Op>& segment : module.segments) {
-    out += "\nsegment " + segment.name + ": repeat " + std::to_string(segment.count) + " from " +
-           std::to_string(segment.first_layer) + " step " + std::to_string(segment.layer_step) +
-           " carry (";
-    for (size_t i = 0; i < segment.carries.size(); ++i) {
-      out += (i ? ", %" : "%") + segment.carries[i].name + " = %" + segment.carries[i].initial;
-    }
-    out += ") {\n";
-    for (const SourceDecl& source : segment.sources) PrintSource(source, 2, out);
-    for (const Op& op : segment.ops) {
-      out += "  ";
-      print_op(op, out);
-      out += "\n";
-    }
-    out += "  yield ";
-    PrintNames(segment.yields, out);
-    out += "\n} -> ";
-    PrintNames(segment.results, out);
-    out += "\n";
-  }
-  out += "\noutput ";
-  PrintNames(module.outputs, out);
-  out += "\n";
+  Text printer(out);
+  OpForm(printer, ModuleScope(), op, form);
   return out;
 }
 
-// `parse_op(TextLexer&, const ModuleScope&)` reads one operation, which has fields `out` and `type`. Inside a
-// segment the scope also knows what was declared in it; whatever else a module must keep is the verifier's job.
-template <typename Op, typename ParseOp>
-absl::StatusOr<Module<Op>> ParseModule(std::string_view text, std::string_view level,
-                                       ParseOp&& parse_op) {
+template <typename Op>
+std::string PrintModule(std::string_view level, Module<Op> module, auto&& form) {
+  std::string out;
+  Text printer(out);
+  Form(printer, level, module, form);
+  return out;
+}
+
+template <typename Op>
+absl::StatusOr<Module<Op>> ParseModule(std::string_view text, std::string_view level, auto&& form) {
   TextLexer lexer(text);
+  Text reader(lexer);
   Module<Op> module;
-  ModuleScope outside;
-  HACKC_RETURN_IF_ERROR(
-      ParsePreamble(lexer, level, outside, module.name, module.symbols, module.sources));
-  while (lexer.Accept("segment")) {
-    Segment<Op> segment;
-    segment.line = {lexer.Peek().line};
-    ModuleScope scope = outside;
-    HACKC_ASSIGN_OR_RETURN(segment.name, lexer.Identifier("the segment's name"));
-    HACKC_RETURN_IF_ERROR(lexer.Expect(":"));
-    HACKC_RETURN_IF_ERROR(lexer.Expect("repeat"));
-    HACKC_ASSIGN_OR_RETURN(segment.count, lexer.SmallInteger("the number of repeats"));
-    HACKC_RETURN_IF_ERROR(lexer.Expect("from"));
-    HACKC_ASSIGN_OR_RETURN(segment.first_layer, lexer.SmallInteger("the first layer"));
-    HACKC_RETURN_IF_ERROR(lexer.Expect("step"));
-    HACKC_ASSIGN_OR_RETURN(segment.layer_step, lexer.SmallInteger("the layers in a repeat"));
-    HACKC_RETURN_IF_ERROR(lexer.Expect("carry"));
-    HACKC_ASSIGN_OR_RETURN(segment.carries, ParseCarries(lexer));
-    for (const Carry& carry : segment.carries) {
-      if (const auto initial = scope.values.find(carry.initial); initial != scope.values.end()) {
-        scope.values.emplace(carry.name, initial->second);
-      }
-    }
-    HACKC_RETURN_IF_ERROR(lexer.Expect("{"));
-    HACKC_RETURN_IF_ERROR(ParseSources(lexer, scope, segment.sources));
-    while (!lexer.Accept("yield")) {
-      if (lexer.Peek().kind != TokenKind::kPercentName) {
-        return lexer.Expected("an operation or `yield`");
-      }
-      const SourceLine line{lexer.Peek().line};
-      HACKC_ASSIGN_OR_RETURN(Op op, parse_op(lexer, scope));
-      op.line = line;
-      scope.values.insert_or_assign(op.out, op.type);
-      segment.ops.push_back(std::move(op));
-    }
-    segment.yield_line = {lexer.Peek().line};
-    HACKC_ASSIGN_OR_RETURN(segment.yields, ParseNames(lexer));
-    HACKC_RETURN_IF_ERROR(lexer.Expect("}"));
-    HACKC_RETURN_IF_ERROR(lexer.Expect("->"));
-    HACKC_ASSIGN_OR_RETURN(segment.results, ParseNames(lexer));
-    for (size_t i = 0; i < segment.results.size() && i < segment.yields.size(); ++i) {
-      const auto yielded = scope.values.find(segment.yields[i]);
-      if (yielded != scope.values.end()) {
-        outside.values.insert_or_assign(segment.results[i], yielded->second);
-      }
-    }
-    module.segments.push_back(std::move(segment));
-  }
-  module.line = {lexer.Peek().line};
-  HACKC_RETURN_IF_ERROR(lexer.Expect("output"));
-  HACKC_ASSIGN_OR_RETURN(module.outputs, ParseNames(lexer));
-  HACKC_RETURN_IF_ERROR(lexer.ExpectEnd());
+  Form(reader, level, module, form);
+  if (!reader.ok()) return reader.status();
   return module;
 }
 

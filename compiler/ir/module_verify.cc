@@ -17,8 +17,7 @@ constexpr size_t kMaxRank = 8;
 constexpr int64_t kMaxSymbol = (int64_t{1} << 31) - 1;
 
 bool IsConstantShape(const std::vector<Expr>& shape) {
-  return std::all_of(shape.begin(), shape.end(),
-                     [](const Expr& e) { return AsInt(e).has_value(); });
+  return absl::c_all_of(shape, [](const Expr& e) { return AsInt(e).has_value(); });
 }
 
 }  // namespace
@@ -111,8 +110,7 @@ void ModuleVerifier::Source(const SourceDecl& source, int layer_step) {
     if (count != static_cast<double>(source.data.size())) {
       Error("constant", "has ", source.data.size(), " values, which does not fit its shape");
     }
-    if (!std::all_of(source.data.begin(), source.data.end(),
-                     [](double x) { return std::isfinite(x); })) {
+    if (!absl::c_all_of(source.data, [](double x) { return std::isfinite(x); })) {
       Error("constant", "has a value that is not finite");
     }
   }
@@ -122,14 +120,14 @@ void ModuleVerifier::Source(const SourceDecl& source, int layer_step) {
 
 bool SameExtent(const Expr& a, const Expr& b) {
   if (Equal(a, b)) return true;
-  if (!IsInteger(a->dtype) || a->dtype != b->dtype)
-    return false;  // reported where they are declared
+  // What has no dtype in common was reported where it is declared.
+  if (!IsInteger(a->dtype) || a->dtype != b->dtype) return false;
   const Linear difference = Difference(a, b);
   return difference.terms.empty() && difference.constant == 0;
 }
 
 bool SameShape(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), SameExtent);
+  return absl::c_equal(a, b, SameExtent);
 }
 
 bool SameType(const ValueType& a, const ValueType& b) {

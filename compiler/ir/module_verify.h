@@ -58,15 +58,13 @@ struct ModuleVerifier {
   void Report(const Rule& rule, std::string_view message) {
     report->errors.push_back(ErrorText(line, path, rule, message));
   }
-  template <typename... Parts>
-  void Error(RuleIn<kModuleRules> rule, const Parts&... parts) {
-    Report(*rule, Cat(parts...));
+  void Error(RuleIn<kModuleRules> rule, const auto&... parts) { Report(*rule, Cat(parts...)); }
+  const ValueType* Find(const std::string& name) const { return FindOrNull(values, name); }
+  bool HasSymbol(std::string_view name) const { return symbols.contains(name); }
+  bool IsState(const std::string& name) const {
+    const SourceDecl* source = FindOr(sources, name);
+    return source && source->kind == SourceDecl::Kind::kState;
   }
-  const ValueType* Find(const std::string& name) const {
-    const auto found = values.find(name);
-    return found == values.end() ? nullptr : &found->second;
-  }
-  bool HasSymbol(std::string_view name) const { return symbols.find(name) != symbols.end(); }
 
   void Symbols(const std::vector<SymbolDecl>& declared);
   void Source(const SourceDecl& source, int layer_step);  // layer_step 0: outside segments

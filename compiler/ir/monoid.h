@@ -14,16 +14,15 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string_view>
 #include <vector>
+
+#include "compiler/ir/fields.h"
 
 namespace hackc::ir {
 
 enum class Monoid : uint8_t { kSum, kMax, kMin, kProduct, kSoftmaxSum, kLogSumExp };
+HACKC_ENUM_NAMES(Monoid, "sum", "max", "min", "product", "softmax_sum", "log_sum_exp")
 
-std::string_view Name(Monoid monoid);  // "sum", "max", "min", "product", "softmax_sum", ...
-std::optional<Monoid> MonoidFromName(std::string_view name);
 int OperandCount(Monoid monoid);              // 1, or 2 for kSoftmaxSum
 std::vector<double> Identity(Monoid monoid);  // one value for each state component
 

@@ -163,9 +163,7 @@ void RangeMap::SetVar(const std::string& name, Range range) {
   vars_[name] = Clamp(range);
   extents_.erase(name);
 }
-void RangeMap::SetBuiltin(BuiltinKind kind, Range range) {
-  builtins_[static_cast<int>(kind)] = Clamp(range);
-}
+void RangeMap::SetBuiltin(BuiltinKind kind, Range range) { builtins_[kind] = Clamp(range); }
 void RangeMap::SetAxis(const std::string& name, const Expr& extent) {
   if (!IsInteger(extent->dtype)) return SetVar(name, OfDType(DType::kI32));
   vars_[name] = {0, std::max<int64_t>(0, Bounds(extent, *this).max - 1)};
@@ -179,35 +177,11 @@ void RangeMap::NarrowVar(const std::string& name, Range range) {
   known->second.max = std::min(known->second.max, range.max);
 }
 
-namespace {
-template <typename Map, typename Key>
-auto Lookup(const Map& map, const Key& key) {
-  auto it = map.find(key);
-  return it == map.end() ? std::nullopt : std::optional(it->second);
-}
-}  // namespace
-
-std::optional<Range> RangeMap::FindSymbol(const std::string& name) const {
-  return Lookup(symbols_, name);
-}
-std::optional<Range> RangeMap::FindVar(const std::string& name) const {
-  return Lookup(vars_, name);
-}
-std::optional<Range> RangeMap::FindBuiltin(BuiltinKind kind) const {
-  return Lookup(builtins_, static_cast<int>(kind));
-}
-Expr RangeMap::FindExtent(const std::string& name) const {
-  return Lookup(extents_, name).value_or(nullptr);
-}
-
 Range Bounds(const Expr& e, const RangeMap& ranges) {
   if (auto value = AsInt(e)) return {Clamp(*value), Clamp(*value)};
-  if (const Var* var = As<Var>(e)) return ranges.FindVar(var->name).value_or(OfDType(e->dtype));
-  if (const Symbol* s = As<Symbol>(e))
-    return ranges.FindSymbol(s->name).value_or(OfDType(e->dtype));
-  if (const Builtin* b = As<Builtin>(e)) {
-    return ranges.FindBuiltin(b->kind).value_or(Range{0, INT32_MAX});
-  }
+  if (const Var* var = As<Var>(e)) return ranges.OfVar(var->name, OfDType(e->dtype));
+  if (const Symbol* s = As<Symbol>(e)) return ranges.OfSymbol(s->name, OfDType(e->dtype));
+  if (const Builtin* b = As<Builtin>(e)) return ranges.OfBuiltin(b->kind, {0, INT32_MAX});
   if (const Select* select = As<Select>(e)) {
     return Union(Bounds(select->a, ranges), Bounds(select->b, ranges));
   }

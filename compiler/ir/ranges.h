@@ -45,15 +45,24 @@ class RangeMap {
   // More is known of a variable, such as inside a branch; what was known stays.
   void NarrowVar(const std::string& name, Range range);
 
-  std::optional<Range> FindSymbol(const std::string& name) const;
-  std::optional<Range> FindVar(const std::string& name) const;
-  std::optional<Range> FindBuiltin(BuiltinKind kind) const;
-  Expr FindExtent(const std::string& name) const;  // null when not set by SetAxis
+  // What was set, or `otherwise`.
+  Range OfSymbol(const std::string& name, Range otherwise) const {
+    return FindOr(symbols_, name, otherwise);
+  }
+  Range OfVar(const std::string& name, Range otherwise) const {
+    return FindOr(vars_, name, otherwise);
+  }
+  Range OfBuiltin(BuiltinKind kind, Range otherwise) const {
+    return FindOr(builtins_, kind, otherwise);
+  }
+  Expr FindExtent(const std::string& name) const {  // null when not set by SetAxis
+    return FindOr(extents_, name);
+  }
 
  private:
   std::map<std::string, Range> symbols_;
   std::map<std::string, Range> vars_;
-  std::map<int, Range> builtins_;
+  std::map<BuiltinKind, Range> builtins_;
   std::map<std::string, Expr> extents_;
 };
 

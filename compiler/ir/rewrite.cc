@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/rewrite.h"
 
-#include <algorithm>
+#include <set>
 #include <type_traits>
 #include <unordered_map>
 
@@ -10,22 +10,8 @@
 namespace hackc::ir {
 namespace {
 
-// Reads every field of every node, whatever its type.
-bool FieldEqual(const Expr& a, const Expr& b) { return Equal(a, b); }
-bool FieldEqual(const Stmt& a, const Stmt& b) { return Equal(a, b); }
-template <typename T>
-bool FieldEqual(const T& a, const T& b) {
-  return a == b;
-}
-template <typename T>
-bool FieldEqual(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(),
-                    [](const T& x, const T& y) { return FieldEqual(x, y); });
-}
 // Rebuilds `s` from its fields mapped in place by `map(field value) -> changed`.
-template <typename Map>
-Stmt MapFields(const Stmt& s, Map&& map) {
+Stmt MapFields(const Stmt& s, auto&& map) {
   return std::visit(
       [&](const auto& node) -> Stmt {
         using T = std::decay_t<decltype(node)>;
@@ -90,8 +76,7 @@ class StmtRewriter {
   }
 
   const std::function<std::optional<Block>(const Stmt&)>& rewrite_;
-  std::unordered_map<Stmt, Block>
-      memo_;  // keeps the handles alive, so that no address is used twice
+  std::unordered_map<Stmt, Block> memo_;  // keeps handles alive, so that no address is used twice
 };
 
 Expr RenameIn(const Expr& e, const std::function<std::string(const std::string&)>& rename) {
@@ -113,36 +98,15 @@ Expr RenameIn(const Expr& e, const std::function<std::string(const std::string&)
 }  // namespace
 
 bool Equal(const Stmt& a, const Stmt& b) {
-  if (a == b) return true;
-  if (!a || !b || a->node.index() != b->node.index()) return false;
-  return std::visit(
-      [&](const auto& x) {
-        using T = std::decay_t<decltype(x)>;
-        const T& y = std::get<T>(b->node);
-        bool same = true;
-        ForEachField<T>([&](const auto& field) {
-          same = same && FieldEqual(x.*field.member, y.*field.member);
-        });
-        return same;
-      },
-      a->node);
+  return a == b || (a && b && SameValue(a->node, b->node));
 }
 
-bool Equal(const Block& a, const Block& b) { return FieldEqual(a, b); }
+bool Equal(const Block& a, const Block& b) { return SameValue(a, b); }
 
-bool Equal(const Function& a, const Function& b) {
-  auto same_buffer = [](const BufferDecl& x, const BufferDecl& y) {
-    return x.name == y.name && x.dtype == y.dtype && x.access == y.access &&
-           FieldEqual(x.shape, y.shape);
-  };
-  return a.name == b.name && a.computes == b.computes && a.symbols == b.symbols &&
-         std::equal(a.buffers.begin(), a.buffers.end(), b.buffers.begin(), b.buffers.end(),
-                    same_buffer) &&
-         Equal(a.body, b.body);
-}
+bool Equal(const Function& a, const Function& b) { return SameValue(a, b); }
 
-Block RewriteStmts(const Block& block,
-                   const std::function<std::optional<Block>(const Stmt&)>& rewrite) {
+Block RewriteEach(const Block& block,
+                  const std::function<std::optional<Block>(const Stmt&)>& rewrite) {
   Block out = block;
   StmtRewriter(rewrite).Run(out);
   return out;
@@ -162,6 +126,10 @@ Block SubstituteVars(const Block& block,
   return MapExprs(block, [&](const Expr& e) { return Substitute(e, replacement); });
 }
 
+Block SubstituteVars(const Block& block, const std::string& name, const Expr& value) {
+  return MapExprs(block, [&](const Expr& e) { return Substitute(e, name, value); });
+}
+
 Block RenameAll(const Block& block, const std::function<std::string(const std::string&)>& rename) {
   Block exprs = MapExprs(block, [&](const Expr& e) { return RenameIn(e, rename); });
   return RewriteStmts(exprs, [&](const Stmt& s) -> std::optional<Block> {
@@ -178,6 +146,25 @@ Block RenameAll(const Block& block, const std::function<std::string(const std::s
   });
 }
 
+Block InLoops(const std::vector<For>& loops, Block body) {
+  for (size_t i = loops.size(); i-- > 0;) {
+    For loop = loops[i];
+    loop.body = std::move(body);
+    body = {MakeStmt(std::move(loop))};
+  }
+  return body;
+}
+
+void DropUnusedSymbols(Function& fn) {
+  std::set<std::string> used;
+  const auto note = [&](const Symbol& symbol) { used.insert(symbol.name); };
+  WalkExprs(fn.body, note);
+  for (const BufferDecl& buffer : fn.buffers) {
+    for (const Expr& extent : buffer.shape) Walk(extent, note);
+  }
+  std::erase_if(fn.symbols, [&](const SymbolDecl& s) { return !used.contains(s.name); });
+}
+
 const Block& ChildBlock(const Stmt& s) {
   static const Block kNone;
   if (const For* loop = As<For>(s)) return loop->body;
@@ -186,14 +173,14 @@ const Block& ChildBlock(const Stmt& s) {
   return kNone;
 }
 
-void WalkStmts(const Block& block, const std::function<void(const Stmt&)>& visit) {
+void WalkEach(const Block& block, const std::function<void(const Stmt&)>& visit) {
   for (const Stmt& s : block) {
     visit(s);
-    WalkStmts(ChildBlock(s), visit);
+    WalkEach(ChildBlock(s), visit);
   }
 }
 
-void WalkExprs(const Block& block, const std::function<void(const Expr&)>& visit) {
+void WalkWholeExprs(const Block& block, const std::function<void(const Expr&)>& visit) {
   std::function<Expr(const Expr&)> map = [&](const Expr& e) -> Expr {
     visit(e);
     return nullptr;

@@ -139,8 +139,8 @@ class Simplifier {
       return By(SimplifyRule::kDivideTile,
                 DivideRest(tile->parts.quotient, divisor / tile->size, dtype));
     }
-    if (rest.terms.size() == 1 &&
-        rest.terms[0].coefficient == 1) {  // (x // p + k) // d = (x + k * p) // (p * d)
+    // (x // p + k) // d = (x + k * p) // (p * d)
+    if (rest.terms.size() == 1 && rest.terms[0].coefficient == 1) {
       const Binary* inner = As<Binary>(rest.terms[0].atom);
       auto first = inner && inner->op == BinaryOp::kFloorDiv ? AsInt(inner->b) : std::nullopt;
       int64_t both = 0, offset = 0;

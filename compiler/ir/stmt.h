@@ -48,6 +48,9 @@ enum class LoopKind : uint8_t {
   kLocal,   // Tile level: spread over threads and registers as `digits` say
   kUnroll,  // Kernel level: unrolled; indices of register arrays become constants
 };
+constexpr bool IsGrid(LoopKind kind) {
+  return kind == LoopKind::kGridX || kind == LoopKind::kGridY || kind == LoopKind::kGridZ;
+}
 
 // One factor of a local axis. coordinate = mixed radix of its digits, the first the most significant.
 // kMatrix: the coordinates that one matrix instruction sums over; contract axes only.
@@ -172,9 +175,9 @@ struct AsyncCopy {
   Expr guard;
 };
 struct AsyncCommit {};
-struct AsyncWait {
+struct AsyncWait {  // until at most `pending` groups of this thread are in flight
   int pending = 0;
-};  // until at most `pending` groups of this thread are in flight
+};
 
 // ldmatrix: `count` 8x8 matrices of 16-bit elements from shared memory into consecutive 32-bit registers
 // of `target` starting at target_index; this lane's row address is @source[indices].
@@ -269,10 +272,9 @@ struct BulkStore {
   std::vector<Expr> source_indices;
 };
 struct BulkCommit {};
-struct
-    BulkWait {  // until at most `pending` groups are in flight; read: until they have read their source
+struct BulkWait {  // until at most `pending` groups are in flight
   int pending = 0;
-  bool read = false;
+  bool read = false;  // until they have read their source
 };
 
 // wgmma.mma_async of a warpgroup: accumulator (64 x n) += a (64 x k) * b (k x n), where k is 16, or 8 for
@@ -283,9 +285,9 @@ struct Wgmma {
   int n = 8;  // multiple of 8 up to 256
   DType dtype = DType::kBF16;
   std::string accumulator;
-  Expr
-      accumulator_index;  // n / 2 float32; element i of a thread as in Mma, 8 columns after 8 columns
-  Expr reset;             // present and true: the accumulator starts from zero
+  // n / 2 float32; element i of a thread as in Mma, 8 columns after 8 columns.
+  Expr accumulator_index;
+  Expr reset;  // present and true: the accumulator starts from zero
   std::string a;
   std::vector<Expr> a_indices;  // registers: 8 elements, or 4 for tf32, as in Mma
   Major a_major = Major::kK;
@@ -313,8 +315,7 @@ struct StmtNode {
   SourceLine line = {};
 };
 
-template <typename T>
-Stmt MakeStmt(T node) {
+Stmt MakeStmt(auto node) {
   return std::make_shared<const StmtNode>(StmtNode{StmtVariant(std::move(node))});
 }
 
@@ -360,10 +361,8 @@ struct StageSchedule {
 };
 
 enum class MatrixInstruction : uint8_t { kFma, kMma, kWgmma };
-enum class PrecisionRecipe : uint8_t {
-  kNative,
-  kSplit3
-};  // kSplit3: float32 from three products of parts
+// kSplit3: float32 from three products of parts.
+enum class PrecisionRecipe : uint8_t { kNative, kSplit3 };
 
 struct Schedule {
   int threads = 128;  // power of two
@@ -387,8 +386,8 @@ struct BulkMap {
   std::string name;
   std::string buffer;
   std::vector<Expr> dims;  // 1 to 5, over symbols
-  std::vector<Expr>
-      strides;  // elements, over symbols; one for each dim but the innermost, which is dense
+  // Elements, over symbols; one for each dim but the innermost, which is dense.
+  std::vector<Expr> strides;
   std::vector<int> box;
   int swizzle = 0;  // bytes: 0, 32, 64 or 128
   SourceLine line = {};

@@ -53,6 +53,8 @@ HACKC_FIELDS(WgmmaCommit, "wgmma_commit")
 HACKC_FIELDS(WgmmaWait, "wgmma_wait", pending)
 HACKC_FIELDS(BulkMap, "tensor_map", name, buffer, dims, strides, box, swizzle)
 
+HACKC_FIELDS(BufferDecl, "buffer", name, dtype, shape, access)
+HACKC_FIELDS(Function, "fn", name, computes, symbols, buffers, body)
 HACKC_FIELDS(AxisSchedule, "axis", axis, outer, steps, digits)
 HACKC_FIELDS(StageSchedule, "stage", buffer, axis, depth, engine, padding)
 HACKC_FIELDS(Schedule, "schedule", threads, axes, stages, instruction, recipe, cluster,

@@ -39,8 +39,7 @@ void StmtVerifier::Report(const Rule& rule, std::string_view message) {
 }
 
 const NameInfo* StmtVerifier::Find(const std::string& name) const {
-  auto it = names_.find(name);
-  return it == names_.end() ? nullptr : &it->second;
+  return FindOrNull(names_, name);
 }
 
 void StmtVerifier::DeclareName(const std::string& name, NameInfo info) {
@@ -120,7 +119,7 @@ void StmtVerifier::VerifyStmt(const Stmt& s) {
     if (!ReadsConstants(loop->extent))
       Error("extent", "extent `", Print(loop->extent), "` reads memory that is not `read`");
     if (!Allows(loop->kind))
-      Error("kind", "a ", level_, " function holds no ", EnumName(loop->kind), " loop");
+      Error("kind", "a ", level_, " function holds no ", Name(loop->kind), " loop");
     DeclareName(loop->axis, {NameInfo::Kind::kAxis, DType::kI32});
     if (loop->extent) prover_.SetAxis(loop->axis, loop->extent);
   } else if (const Let* let = As<Let>(s)) {
@@ -207,7 +206,7 @@ const NameInfo* StmtVerifier::Memory(const std::string& name, bool read, bool wr
 bool StmtVerifier::ReadsConstants(const Expr& e) const {
   if (!e) return true;
   const std::vector<const Load*> loads = Loads(e);
-  return std::all_of(loads.begin(), loads.end(), [&](const Load* load) {
+  return absl::c_all_of(loads, [&](const Load* load) {
     const NameInfo* info = Find(load->buffer);
     return info && info->kind == NameInfo::Kind::kGlobal && info->access == Access::kRead;
   });

@@ -45,14 +45,8 @@ inline constexpr auto kStmtRules =
 
 // What a name stands for.
 struct NameInfo {
-  enum class Kind : uint8_t {
-    kAxis,
-    kLet,
-    kScalarState,
-    kState,
-    kGlobal,
-    kAlloc
-  } kind = Kind::kLet;
+  enum class Kind : uint8_t { kAxis, kLet, kScalarState, kState, kGlobal, kAlloc };
+  Kind kind = Kind::kLet;
   DType dtype = DType::kF32;
   std::vector<Expr> extents;
   Access access = Access::kReadWrite;
@@ -87,10 +81,7 @@ class StmtVerifier {
   virtual void CheckExpr(const Expr&) {}  // each whole expression
   virtual void After(const Stmt&) {}      // when the body has been walked
 
-  template <typename... Parts>
-  void Error(RuleIn<kStmtRules> rule, const Parts&... parts) {
-    Report(*rule, Cat(parts...));
-  }
+  void Error(RuleIn<kStmtRules> rule, const auto&... parts) { Report(*rule, Cat(parts...)); }
   void Report(const Rule& rule, std::string_view message);
   const NameInfo* Find(const std::string& name) const;
   // Rank, index types and bounds of an access of `width` elements along the last dimension.

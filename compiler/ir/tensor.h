@@ -57,6 +57,13 @@ struct TensorScatter {
   Expr value, guard;
 };
 
+HACKC_FIELDS(TensorMap, "map", value)
+HACKC_FIELDS(TensorReduce, "reduce", monoid, reduce_axes, operands)
+HACKC_FIELDS(TensorContract, "contract", contract_axes, a, b)
+HACKC_FIELDS(TensorView, "view", source)
+HACKC_FIELDS(TensorGather, "gather", source)
+HACKC_FIELDS(TensorScatter, "scatter", state, update_axes, indices, value, guard)
+
 using TensorOpVariant =
     std::variant<TensorMap, TensorReduce, TensorContract, TensorView, TensorGather, TensorScatter>;
 

@@ -12,32 +12,11 @@
 namespace hackc::ir {
 namespace {
 
-bool HasLoad(const Expr& e) { return !Loads(e).empty(); }
-
-// What a select's condition says of one variable: `%d < 64` inside the branch taken, its opposite
-// in the other. Absent when the branch is never taken.
-std::optional<RangeMap> Refined(const RangeMap& ranges, const Expr& condition, bool taken) {
-  RangeMap refined = ranges;
-  const Binary* compare = As<Binary>(condition);
-  const Var* var = compare ? As<Var>(compare->a) : nullptr;
-  const auto limit = compare ? AsInt(compare->b) : std::nullopt;
-  if (!var || !limit || (compare->op != BinaryOp::kLt && compare->op != BinaryOp::kLe)) {
-    return refined;
-  }
-  const int64_t largest = SaturatedSum(*limit, compare->op == BinaryOp::kLt ? -1 : 0);
-  Range range = kUnknownRange;
-  (taken ? range.max : range.min) = taken ? largest : SaturatedSum(largest, 1);
-  refined.NarrowVar(var->name, range);
-  const Range narrowed = Bounds(compare->a, refined);
-  if (narrowed.min > narrowed.max) return std::nullopt;
-  return refined;
-}
-
 class OpVerifier {
  public:
-  OpVerifier(const TensorOp& op, ModuleVerifier& module, std::set<std::string>& updated,
-             std::set<std::string>& states)
-      : op_(op), module_(module), updated_(updated), states_(states) {}
+  OpVerifier(const TensorOp& op, const std::vector<SymbolDecl>& symbols, ModuleVerifier& module,
+             std::set<std::string>& updated, std::set<std::string>& states)
+      : op_(op), module_(module), updated_(updated), states_(states), prover_(symbols) {}
 
   void Verify() {
     if (!IsName(op_.label)) Error("label", "\"", op_.label, "\" is not a name");
@@ -54,7 +33,6 @@ class OpVerifier {
       }
     }
     const size_t errors = module_.report->errors.size();
-    ranges_ = module_.ranges;
     DeclareAxes(FreeAxes(op_));
     DeclareAxes(ReducedAxes(op_));
     if (module_.report->errors.size() == errors) std::visit(*this, op_.op);
@@ -73,18 +51,15 @@ class OpVerifier {
   void operator()(const TensorGather& n) { Source(n.source, true); }
   void operator()(const TensorScatter& n) {
     const ValueType* state = module_.Find(n.state);
-    const auto source = module_.sources.find(n.state);
-    const bool is_state =
-        states_.contains(n.state) ||
-        (source != module_.sources.end() && source->second->kind == SourceDecl::Kind::kState);
-    if (!is_state) Error("scatter", "@", n.state, " is not a state");
+    if (!states_.contains(n.state) && !module_.IsState(n.state))
+      Error("scatter", "@", n.state, " is not a state");
     if (!SameType(*state, op_.type)) Error("scatter", "the output has not the state's type");
     if (n.indices.size() != state->shape.size()) {
       return Error("scatter", n.indices.size(), " indices, @", n.state, " has ",
                    state->shape.size(), " dims");
     }
     for (const Expr& index : n.indices) Check(index, DType::kI32);
-    InBounds(n.state, n.indices, state->shape, ranges_);
+    InBounds(n.state, n.indices, state->shape);
     Check(n.value, op_.type.dtype);
     if (n.guard) Check(n.guard, DType::kBool);
     updated_.insert(n.state);
@@ -92,8 +67,7 @@ class OpVerifier {
   }
 
  private:
-  template <typename... Parts>
-  void Error(RuleIn<kTensorRules> rule, const Parts&... parts) {
+  void Error(RuleIn<kTensorRules> rule, const auto&... parts) {
     module_.Report(*rule, Cat(parts...));
   }
 
@@ -120,8 +94,8 @@ class OpVerifier {
               " is not over symbols (and output axes, for a reduced one)");
         continue;
       }
-      Visit(axis.extent, ranges_);
-      ranges_.SetAxis(axis.name, axis.extent);
+      Visit(axis.extent);
+      prover_.SetAxis(axis.name, axis.extent);
     }
   }
 
@@ -134,8 +108,8 @@ class OpVerifier {
   void Source(const Expr& source, bool gather) {
     const Load* load = As<Load>(source);
     if (!load) return Error("view", "the source is not a load");
-    bool loads_inside = false;
-    for (const Expr& index : load->indices) loads_inside |= HasLoad(index);
+    const bool loads_inside =
+        absl::c_any_of(load->indices, [](const Expr& index) { return !Loads(index).empty(); });
     if (loads_inside != gather)
       Error("view", gather ? "no index is a load" : "an index holds a load");
     Check(source, op_.type.dtype);
@@ -146,16 +120,19 @@ class OpVerifier {
     if (e->dtype != dtype) {
       Error("dtype", "expected ", Name(dtype), ", got ", Name(e->dtype), ": ", Print(e));
     }
-    Visit(e, ranges_);
+    Visit(e);
   }
 
-  void Visit(const Expr& e, const RangeMap& ranges) {
+  // Visits with what conditions say on the way.
+  void Visit(const Expr& e) {
     if (const Select* select = As<Select>(e)) {
-      Visit(select->condition, ranges);
-      auto taken = Refined(ranges, select->condition, true);
-      auto other = Refined(ranges, select->condition, false);
-      if (taken) Visit(select->a, *taken);
-      if (other) Visit(select->b, *other);
+      Visit(select->condition);
+      const size_t mark = prover_.Enter();
+      for (bool taken : {true, false}) {
+        prover_.Assume(select->condition, taken);
+        Visit(taken ? select->a : select->b);
+        prover_.Leave(mark);
+      }
     } else if (const Var* var = As<Var>(e)) {
       if (!axes_.contains(var->name)) Error("scope", "%", var->name, " is not an axis here");
     } else if (const Symbol* symbol = As<Symbol>(e)) {
@@ -164,28 +141,28 @@ class OpVerifier {
     } else if (As<Builtin>(e) || As<Shuffle>(e)) {
       Error("scope", Print(e), " is of Kernel level");
     } else if (const Load* load = As<Load>(e)) {
-      for (const Expr& index : load->indices) Visit(index, ranges);
-      if (load->guard) Visit(load->guard, ranges);
+      for (const Expr& index : load->indices) Visit(index);
+      if (load->guard) Visit(load->guard);
       const ValueType* type = module_.Find(load->buffer);
       if (!type) return;  // reported by the module's rules
       if (type->dtype != load->dtype || type->shape.size() != load->indices.size()) {
         return Error("load", Print(e), " of @", load->buffer, ": ", PrintType(*type));
       }
-      InBounds(load->buffer, load->indices, type->shape, ranges);
+      InBounds(load->buffer, load->indices, type->shape);
     } else {
-      for (const Expr& child : Children(e)) Visit(child, ranges);
+      for (const Expr& child : Children(e)) Visit(child);
     }
   }
 
   void InBounds(const std::string& value, const std::vector<Expr>& indices,
-                const std::vector<Expr>& shape, const RangeMap& ranges) {
+                const std::vector<Expr>& shape) {
     for (size_t i = 0; i < indices.size(); ++i) {
       if (!IsInteger(indices[i]->dtype)) {
         Error("load", "index ", Print(indices[i]), " is not an integer");
         continue;
       }
-      if (!IsExact(indices[i], ranges) || !ProveNonNegative(indices[i], ranges) ||
-          !ProveLess(MakeCast(DType::kI32, indices[i]), shape[i], ranges)) {
+      if (!prover_.NonNegative(indices[i]) ||
+          !prover_.Less(MakeCast(DType::kI32, indices[i]), shape[i])) {
         Error("bounds", "index ", Print(indices[i]), " may leave dim ", i, " of @", value, ", ",
               Print(shape[i]));
       }
@@ -197,7 +174,7 @@ class OpVerifier {
   std::set<std::string>& updated_;  // states' names that an update made stale
   std::set<std::string>& states_;   // updated states
   std::set<std::string> axes_;
-  RangeMap ranges_;
+  AccessProver prover_;
 };
 
 }  // namespace
@@ -205,7 +182,7 @@ class OpVerifier {
 std::vector<std::string> VerifyTensor(const TensorModule& module) {
   std::set<std::string> updated, states;
   return VerifyModule(module, ValuesRead, [&](const TensorOp& op, ModuleVerifier& verifier) {
-    OpVerifier(op, verifier, updated, states).Verify();
+    OpVerifier(op, module.symbols, verifier, updated, states).Verify();
   });
 }
 

@@ -6,33 +6,18 @@
 namespace hackc::ir {
 namespace {
 
-void MapAll(std::vector<Expr>& exprs, const std::function<Expr(const Expr&)>& map) {
+using Map = std::function<Expr(const Expr&)>;
+
+void MapField(const auto&, const Map&) {}
+void MapField(Expr& e, const Map& map) {
+  if (e) e = map(e);
+}
+void MapField(std::vector<Expr>& exprs, const Map& map) {
   for (Expr& e : exprs) e = map(e);
 }
-void MapExtents(std::vector<TensorAxis>& axes, const std::function<Expr(const Expr&)>& map) {
+void MapField(std::vector<TensorAxis>& axes, const Map& map) {
   for (TensorAxis& axis : axes) axis.extent = map(axis.extent);
 }
-
-struct Mapper {
-  const std::function<Expr(const Expr&)>& map;
-  void operator()(TensorMap& n) const { n.value = map(n.value); }
-  void operator()(TensorReduce& n) const {
-    MapExtents(n.reduce_axes, map);
-    MapAll(n.operands, map);
-  }
-  void operator()(TensorContract& n) const {
-    MapExtents(n.contract_axes, map);
-    n.a = map(n.a);
-    n.b = map(n.b);
-  }
-  void operator()(TensorView& n) const { n.source = map(n.source); }
-  void operator()(TensorGather& n) const { n.source = map(n.source); }
-  void operator()(TensorScatter& n) const {
-    MapAll(n.indices, map);
-    n.value = map(n.value);
-    if (n.guard) n.guard = map(n.guard);
-  }
-};
 
 }  // namespace
 
@@ -49,7 +34,11 @@ const std::vector<TensorAxis>& FreeAxes(const TensorOp& op) {
 
 TensorOp MapExprs(const TensorOp& op, const std::function<Expr(const Expr&)>& map) {
   TensorOp result = op;
-  std::visit(Mapper{map}, result.op);
+  std::visit(
+      [&]<typename T>(T& n) {
+        ForEachField<T>([&](const auto& field) { MapField(n.*field.member, map); });
+      },
+      result.op);
   return result;
 }
 
@@ -65,7 +54,7 @@ std::vector<Expr> ExprsOf(const TensorOp& op) {
 std::vector<std::string> ValuesRead(const TensorOp& op) {
   std::vector<std::string> values;
   auto add = [&](const std::string& name) {
-    if (std::find(values.begin(), values.end(), name) == values.end()) values.push_back(name);
+    if (!absl::c_linear_search(values, name)) values.push_back(name);
   };
   if (const auto* scatter = std::get_if<TensorScatter>(&op.op)) add(scatter->state);
   for (const Expr& e : ExprsOf(op)) {

@@ -23,7 +23,7 @@ std::vector<TensorAxis> ReducedAxes(const TensorOp& op);
 // axes.
 const std::vector<TensorAxis>& FreeAxes(const TensorOp& op);
 
-// Every expression over axes: values, operands, indices, and extents of reduced axes.
+// Every expression over axes: values, operands, indices, and extents of reduced and update axes.
 std::vector<Expr> ExprsOf(const TensorOp& op);
 // The same operation with each such expression replaced.
 TensorOp MapExprs(const TensorOp& op, const std::function<Expr(const Expr&)>& map);

@@ -45,9 +45,7 @@ std::string PrintString(std::string_view text) {
   return Cat("\"", absl::CHexEscape(absl::string_view(text.data(), text.size())), "\"");
 }
 
-bool IsName(std::string_view name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), IsNameChar);
-}
+bool IsName(std::string_view name) { return !name.empty() && absl::c_all_of(name, IsNameChar); }
 
 TextLexer::TextLexer(std::string_view text) : text_(text) {
   if (text.size() > kMaxTextBytes) {
@@ -97,16 +95,6 @@ absl::StatusOr<std::string> TextLexer::Name(TokenKind kind, std::string_view wha
   std::string name(token_.text);
   Scan();
   return name;
-}
-
-absl::StatusOr<std::string> TextLexer::Identifier(std::string_view what) {
-  return Name(TokenKind::kIdentifier, what);
-}
-absl::StatusOr<std::string> TextLexer::PercentName(std::string_view what) {
-  return Name(TokenKind::kPercentName, what);
-}
-absl::StatusOr<std::string> TextLexer::AtName(std::string_view what) {
-  return Name(TokenKind::kAtName, what);
 }
 
 absl::StatusOr<std::string> TextLexer::String(std::string_view what) {

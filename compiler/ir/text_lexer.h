@@ -4,7 +4,7 @@
 //   TextLexer lexer("hackc loop 1\nfn f { }");
 //   HACKC_RETURN_IF_ERROR(lexer.ExpectHeader("loop", 1));
 //   HACKC_RETURN_IF_ERROR(lexer.Expect("fn"));
-//   HACKC_ASSIGN_OR_RETURN(std::string name, lexer.Identifier("the function's name"));
+//   HACKC_ASSIGN_OR_RETURN(std::string name, lexer.Name(TokenKind::kIdentifier, "its name"));
 //
 // Grammar of tokens:
 //   identifier  [A-Za-z_][A-Za-z0-9_.]*                 words, symbols, thread.x
@@ -21,10 +21,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "compiler/ir/fields.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/status_macros.h"
 
@@ -72,36 +72,24 @@ class TextLexer {
   // True when the current token is this word or punctuation.
   bool Is(std::string_view word) const;
   bool Accept(std::string_view word);  // takes it if it is there
+  // The current token as one of the words of an enumeration.
+  template <NamedEnum Enum>
+  std::optional<Enum> Word() const {
+    return token_.kind == TokenKind::kIdentifier ? FromName<Enum>(token_.text) : std::nullopt;
+  }
   bool AtEnd() const { return token_.kind == TokenKind::kEnd; }
 
   absl::Status Expect(std::string_view word);
   absl::Status ExpectEnd();
   absl::Status ExpectHeader(std::string_view level, int version);  // `hackc LEVEL VERSION`
 
-  // "(a, b)": `item()` reads one and returns a status. The opening is taken already.
-  template <typename Item>
-  absl::Status ListUpTo(std::string_view close, Item&& item) {
-    for (bool first = true; !Accept(close); first = false) {
-      if (!first) HACKC_RETURN_IF_ERROR(Expect(","));
-      HACKC_RETURN_IF_ERROR(item());
-    }
-    return absl::OkStatus();
-  }
-  template <typename Item>
-  absl::Status List(std::string_view open, std::string_view close, Item&& item) {
-    HACKC_RETURN_IF_ERROR(Expect(open));
-    return ListUpTo(close, item);
-  }
-
   // `what` names the thing for the error message.
-  absl::StatusOr<std::string> Identifier(std::string_view what);
-  absl::StatusOr<std::string> PercentName(std::string_view what);
-  absl::StatusOr<std::string> AtName(std::string_view what);
+  absl::StatusOr<std::string> Name(TokenKind kind, std::string_view what);
   absl::StatusOr<std::string> String(std::string_view what);
   absl::StatusOr<int64_t> Integer(std::string_view what);   // with an optional sign
   absl::StatusOr<int> SmallInteger(std::string_view what);  // within kSmallInteger
-  absl::StatusOr<double> Number(
-      std::string_view what);  // integer, float, inf or nan, optional sign
+  // Integer, float, inf or nan, with an optional sign.
+  absl::StatusOr<double> Number(std::string_view what);
 
   // InvalidArgument "line 3, column 7: expected WHAT, got `token`".
   absl::Status Expected(std::string_view what) const;
@@ -119,7 +107,6 @@ class TextLexer {
  private:
   void SkipSpace();
   void Scan();
-  absl::StatusOr<std::string> Name(TokenKind kind, std::string_view what);
 
   std::string_view text_;
   size_t position_ = 0;

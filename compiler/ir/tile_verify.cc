@@ -8,21 +8,17 @@
 namespace hackc::ir {
 namespace {
 
-bool IsGrid(LoopKind kind) {
-  return kind == LoopKind::kGridX || kind == LoopKind::kGridY || kind == LoopKind::kGridZ;
-}
-
 class TileVerifier : public StmtVerifier {
  public:
   explicit TileVerifier(const TileFn& tile)
       : StmtVerifier("tile", tile.fn), schedule_(tile.schedule) {
-    WalkStmts(tile.fn.body, [&](const Stmt& s) {
-      const For* loop = As<For>(s);
-      split_ = split_ && (!loop || loop->kind != LoopKind::kSequential);
-      if (loop) loops_.insert(loop->axis);
-      const Accumulator* acc = As<Accumulator>(s);
-      keeps_axes_ = keeps_axes_ && (!acc || acc->monoid != Monoid::kSoftmaxSum);
-    });
+    WalkStmts(
+        tile.fn.body,
+        [&](const For& loop) {
+          split_ = split_ && loop.kind != LoopKind::kSequential;
+          loops_.insert(loop.axis);
+        },
+        [&](const Accumulator& acc) { keeps_axes_ &= acc.monoid != Monoid::kSoftmaxSum; });
     keeps_axes_ = keeps_axes_ && !split_;
   }
 
@@ -90,10 +86,7 @@ class TileVerifier : public StmtVerifier {
   }
 
  private:
-  template <typename... Parts>
-  void Error(RuleIn<kTileRules> rule, const Parts&... parts) {
-    Report(*rule, Cat(parts...));
-  }
+  void Error(RuleIn<kTileRules> rule, const auto&... parts) { Report(*rule, Cat(parts...)); }
 
   // Thread bits of the digits; reports what no digit may be.
   int CheckDigits(const std::vector<Digit>& digits, std::string_view where) {
@@ -135,11 +128,7 @@ class TileVerifier : public StmtVerifier {
       if (!outer) continue;
       if (IsGrid(loop.kind) && !IsGrid(outer->kind))
         Error("grid", "stands in %", outer->axis, ", which is no grid loop");
-      int outer_bits = 0;
-      for (const Digit& digit : outer->digits) {
-        if (digit.kind == Digit::Kind::kThread) outer_bits |= (digit.extent - 1) * digit.stride;
-      }
-      if (bits & outer_bits)
+      if (bits & ThreadMask(outer->digits))
         Error("digits", "uses bits of the thread index that %", outer->axis, " uses");
     }
   }

@@ -70,14 +70,13 @@ UnitVerifier::Meetings* UnitVerifier::UseOf(const std::string& name, const Expr&
     return nullptr;
   }
   CheckAccess(name, {index}, 1);
-  const auto found = meetings_.find("@" + name);
-  if (found == meetings_.end()) {
+  Meetings* found = FindOrNull(meetings_, "@" + name);
+  if (!found) {
     Error("mbarrier", "@", name, " is used before its mbarrier_init");
-    return nullptr;
-  }
-  if (!barrier_after_init_)
+  } else if (!barrier_after_init_) {
     Error("mbarrier", "no barrier stands between @", name, "'s init and this");
-  return &found->second;
+  }
+  return found;
 }
 
 void UnitVerifier::CheckUnit(const MbarrierInit& n) {
@@ -138,12 +137,10 @@ void UnitVerifier::CheckRelease(const std::string& name, const Meetings& empty) 
   // Who waits here and then fills what is waited for at another mbarrier: its consumers must arrive here.
   for (const auto& [full_name, full] : meetings_) {
     for (const Event& load : full.loads) {
-      const bool waits =
-          std::any_of(empty.waits.begin(), empty.waits.end(), [&](const Event& wait) {
-            return wait.threads == load.threads && wait.nest.size() > 1 &&
-                   std::find(load.nest.begin(), load.nest.end(), wait.nest[wait.nest.size() - 2]) !=
-                       load.nest.end();
-          });
+      const bool waits = absl::c_any_of(empty.waits, [&](const Event& wait) {
+        return wait.threads == load.threads && wait.nest.size() > 1 &&
+               absl::c_linear_search(load.nest, wait.nest[wait.nest.size() - 2]);
+      });
       if (!waits || full_name == name) continue;
       ThreadSet consumers, releasers;
       for (const Event& wait : full.waits) consumers |= wait.threads;
@@ -182,20 +179,17 @@ void UnitVerifier::CheckUnitsEnd() {
               ", which counts ", all.count);
     }
     for (const Event& load : all.loads) {
-      const bool told =
-          std::any_of(all.arrives.begin(), all.arrives.end(), [&](const Event& event) {
-            return As<MbarrierArrive>(event.nest.back())->bytes > 0 &&
-                   Within(event.nest, load.nest);
-          });
+      const bool told = absl::c_any_of(all.arrives, [&](const Event& event) {
+        return As<MbarrierArrive>(event.nest.back())->bytes > 0 && Within(event.nest, load.nest);
+      });
       if (!told) ErrorAt(load, "bytes", "no arrive beside it expects these bytes at ", name);
     }
     if (!all.arrives.empty()) CheckRelease(name, all);
   }
   for (const Event& store : stores_) {
     const auto within = [&](const std::vector<Stmt>& place) { return Within(place, store.nest); };
-    if (std::none_of(commits_.begin(), commits_.end(), within))
-      ErrorAt(store, "bulk", "the store is never committed");
-    if (std::none_of(store_waits_.begin(), store_waits_.end(), within))
+    if (absl::c_none_of(commits_, within)) ErrorAt(store, "bulk", "the store is never committed");
+    if (absl::c_none_of(store_waits_, within))
       ErrorAt(store, "bulk", "the store is never waited for");
   }
 }

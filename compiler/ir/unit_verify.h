@@ -53,8 +53,7 @@ class UnitVerifier : public KernelChecks {
     std::vector<Event> arrives = {}, waits = {}, loads = {};
   };
 
-  template <typename... Parts>
-  void ErrorAt(const Event& event, RuleIn<kKernelRules> rule, const Parts&... parts) {
+  void ErrorAt(const Event& event, RuleIn<kKernelRules> rule, const auto&... parts) {
     const std::vector<Stmt> here = std::exchange(nest_, event.nest);
     Error(rule, parts...);
     nest_ = here;

@@ -43,6 +43,7 @@ struct SourceDecl {
   std::vector<double> data;
   SourceLine line = {};
 };
+HACKC_ENUM_NAMES(SourceDecl::Kind, "input", "weight", "constant", "state")
 
 // A value that enters iteration 0 as `initial` (outside) and is called `name` inside.
 struct Carry {
@@ -60,8 +61,8 @@ struct Segment {
   std::vector<SourceDecl> sources;  // weights read inside, "{layer}" in their names
   std::vector<Op> ops;
   std::vector<std::string> yields;  // inside values that become the carries of the next iteration
-  std::vector<std::string>
-      results;  // names outside of the last iteration's yields; unique in the module
+  // Names outside of the last iteration's yields; unique in the module.
+  std::vector<std::string> results;
   SourceLine line = {}, yield_line = {};
 };
 

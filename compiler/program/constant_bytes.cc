@@ -8,8 +8,7 @@
 namespace hackc::program {
 namespace {
 
-template <typename T>
-void Append(T value, std::string& out) {
+void Append(auto value, std::string& out) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 

@@ -17,9 +17,7 @@ bool IsConstant(const DimExpr& e, int64_t value) {
 }
 
 DimExpr Make(Op op, DimExpr a, DimExpr b) {
-  DimExpr result;
-  result.op = op;
-  result.args = {std::move(a), std::move(b)};
+  DimExpr result{.op = op, .args = {std::move(a), std::move(b)}};
   if (result.args[0].op == Op::kConstant && result.args[1].op == Op::kConstant) {
     return Constant(Evaluate(result, {}));
   }
@@ -42,18 +40,9 @@ DimExpr Choose(Op op, DimExpr a, DimExpr b) {
 
 }  // namespace
 
-DimExpr Constant(int64_t value) {
-  DimExpr e;
-  e.value = value;
-  return e;
-}
+DimExpr Constant(int64_t value) { return {.value = value}; }
 
-DimExpr SymbolExpr(std::string name) {
-  DimExpr e;
-  e.op = Op::kSymbol;
-  e.symbol = std::move(name);
-  return e;
-}
+DimExpr SymbolExpr(std::string name) { return {.op = Op::kSymbol, .symbol = std::move(name)}; }
 
 DimExpr Add(DimExpr a, DimExpr b) {
   if (IsConstant(a, 0)) return b;

@@ -13,23 +13,6 @@
 namespace hackc::program {
 namespace {
 
-// Removes symbols that nothing in `fn` mentions: a kernel takes no parameter in vain, and what is prepared
-// takes none at all.
-void DropUnusedSymbols(ir::Function& fn) {
-  std::set<std::string> used;
-  auto note = [&](const ir::Expr& e) {
-    ir::Walk(e, [&](const ir::Expr& node) {
-      if (const auto* symbol = ir::As<ir::Symbol>(node)) used.insert(symbol->name);
-    });
-  };
-  for (const ir::BufferDecl& buffer : fn.buffers) {
-    for (const ir::Expr& extent : buffer.shape) note(extent);
-  }
-  ir::WalkExprs(fn.body, note);
-  std::erase_if(fn.symbols,
-                [&](const ir::SymbolDecl& symbol) { return used.count(symbol.name) == 0; });
-}
-
 class FlowMaker {
  public:
   explicit FlowMaker(const ir::LoopModule& module) : module_(module) {}
@@ -60,12 +43,8 @@ class FlowMaker {
     static constexpr FlowValue::Kind kKinds[] = {FlowValue::Kind::kInput, FlowValue::Kind::kWeight,
                                                  FlowValue::Kind::kConstant,
                                                  FlowValue::Kind::kState};
-    FlowValue value;
-    value.name = source.name;
-    value.type = source.type;
-    value.kind = kKinds[static_cast<size_t>(source.kind)];
-    value.source = &source;
-    value.weight_name = source.weight_name;
+    FlowValue value{source.name, source.type, kKinds[static_cast<size_t>(source.kind)], &source,
+                    source.weight_name};
     if (segment != nullptr) ResolveLayer(*segment, value);
     Name(source.name, flow_.AddValue(std::move(value)));
   }
@@ -94,10 +73,7 @@ class FlowMaker {
     const bool repeated = segment.count > 1;
     HACKC_CHECK(!repeated || segment.carries.size() == segment.yields.size())
         << "segment " << segment.name;
-    FlowSection section;
-    section.count = segment.count;
-    section.first_layer = segment.first_layer;
-    section.layer_step = segment.layer_step;
+    FlowSection section{segment.count, segment.first_layer, segment.layer_step, {}, {}};
     for (const ir::SourceDecl& source : segment.sources) AddSource(source, &segment);
     for (const ir::Carry& carry : segment.carries) {
       int initial = Find(carry.initial);
@@ -124,9 +100,7 @@ class FlowMaker {
   }
 
   int AddTemporary(const std::string& name, const ir::ValueType& type, bool inside) {
-    FlowValue value;
-    value.name = name;
-    value.type = type;
+    FlowValue value{.name = name, .type = type};
     if (inside) value.section = static_cast<int>(flow_.sections.size());
     int id = flow_.AddValue(std::move(value));
     Name(name, id);
@@ -138,7 +112,7 @@ class FlowMaker {
         << "launch of " << launch.fn.fn.name;
     for (const auto& [name, type] : launch.results) AddTemporary(name, type, repeated);
     FlowLaunch result{launch.fn, {}};
-    DropUnusedSymbols(result.fn.fn);
+    ir::DropUnusedSymbols(result.fn.fn);
     std::map<int, bool> written;
     for (size_t i = 0; i < launch.args.size(); ++i) {
       int id = Find(launch.args[i]);
@@ -169,21 +143,21 @@ Flow MakeFlow(const ir::LoopModule& module) { return FlowMaker(module).Run(); }
 
 FlowLaunch MakeCopy(const Flow& flow, int from, int to) {
   const ir::ValueType& type = flow.values[from].type;
+  std::vector<ir::For> loops;
   std::vector<ir::Expr> indices;
-  for (size_t i = 0; i < type.shape.size(); ++i) indices.push_back(ir::Axis(absl::StrCat("i", i)));
-  ir::Block body = {ir::MakeStmt(ir::Store{"y", indices, ir::MakeLoad("x", type.dtype, indices)})};
-  for (size_t i = type.shape.size(); i-- > 0;) {
-    body = {ir::MakeStmt(
-        ir::For{.axis = absl::StrCat("i", i), .extent = type.shape[i], .body = std::move(body)})};
+  for (size_t i = 0; i < type.shape.size(); ++i) {
+    loops.push_back({.axis = absl::StrCat("i", i), .extent = type.shape[i]});
+    indices.push_back(ir::Axis(loops.back().axis));
   }
+  const ir::Store copy{"y", indices, ir::MakeLoad("x", type.dtype, indices)};
   ir::LoopFn fn;
   fn.fn = {"copy",
            "copies a value",
            flow.symbols,
            {{"x", type.dtype, type.shape, ir::Access::kRead},
             {"y", type.dtype, type.shape, ir::Access::kWrite}},
-           std::move(body)};
-  DropUnusedSymbols(fn.fn);
+           ir::InLoops(loops, {ir::MakeStmt(copy)})};
+  ir::DropUnusedSymbols(fn.fn);
   return {std::move(fn), {from, to}};
 }
 

@@ -25,8 +25,8 @@ struct FlowValue {
   std::string weight_name;                 // kWeight; holds "{layer}" when repeated
   int section = -1;                        // the repeated section it lives in; -1 outside of any
   int first_layer = 0;
-  bool per_iteration =
-      false;  // kWeight, kState, kPrepared: one tensor for each iteration of the section
+  // kWeight, kState, kPrepared: one tensor for each iteration of the section.
+  bool per_iteration = false;
 };
 
 struct FlowLaunch {

@@ -22,16 +22,14 @@ std::map<std::string, uint32_t> WidestAccesses(const ir::KernelFn& kernel) {
     widest[buffer.name] = static_cast<uint32_t>(ir::SizeOf(buffer.dtype));
   }
   auto note = [&](const std::string& buffer, int elements, int bytes) {
-    auto it = sizes.find(buffer);
-    if (it == sizes.end()) return;
-    widest[buffer] = std::max(widest[buffer], static_cast<uint32_t>(elements * it->second + bytes));
+    const int* size = FindOrNull(sizes, buffer);
+    if (!size) return;
+    widest[buffer] = std::max(widest[buffer], static_cast<uint32_t>(elements * *size + bytes));
   };
-  ir::WalkStmts(kernel.fn.body, [&](const ir::Stmt& statement) {
-    if (const auto* load = ir::As<ir::VectorLoad>(statement)) note(load->source, load->width, 0);
-    if (const auto* store = ir::As<ir::VectorStore>(statement))
-      note(store->target, store->width, 0);
-    if (const auto* copy = ir::As<ir::AsyncCopy>(statement)) note(copy->source, 0, copy->bytes);
-  });
+  ir::WalkStmts(
+      kernel.fn.body, [&](const ir::VectorLoad& load) { note(load.source, load.width, 0); },
+      [&](const ir::VectorStore& store) { note(store.target, store.width, 0); },
+      [&](const ir::AsyncCopy& copy) { note(copy.source, 0, copy.bytes); });
   return widest;
 }
 
@@ -52,34 +50,25 @@ DType FromIr(ir::DType dtype) {
 
 Kernel MakeContract(const ir::LoopFn& loop, const ir::KernelFn& kernel, const std::string& entry,
                     const std::string& arch) {
-  Kernel contract;
-  contract.name = kernel.fn.name;
-  contract.computes = kernel.fn.computes;
-  contract.entry = entry;
-  contract.arch = arch;
-  std::map<std::string, uint32_t> widest = WidestAccesses(kernel);
+  Kernel contract{
+      .name = kernel.fn.name, .computes = kernel.fn.computes, .entry = entry, .arch = arch};
   uint32_t offset = 0;
-  for (const ir::BufferDecl& buffer : kernel.fn.buffers) {
-    Param param;
-    param.kind = Param::Kind::kBuffer;
-    param.name = buffer.name;
+  auto add = [&](Param param) {
     param.offset = offset;
-    param.size = 8;
-    param.alignment = widest[buffer.name];
-    param.written = buffer.access != ir::Access::kRead;
+    offset += param.size;
     contract.params.push_back(std::move(param));
-    offset += 8;
+  };
+  std::map<std::string, uint32_t> widest = WidestAccesses(kernel);
+  for (const ir::BufferDecl& buffer : kernel.fn.buffers) {
+    add({.kind = Param::Kind::kBuffer,
+         .name = buffer.name,
+         .size = 8,
+         .alignment = widest[buffer.name],
+         .written = buffer.access != ir::Access::kRead});
   }
   for (const ir::SymbolDecl& symbol : kernel.fn.symbols) {
-    Param param;
-    param.kind = Param::Kind::kSymbolI32;
-    param.name = symbol.name;
-    param.offset = offset;
-    param.size = 4;
-    param.symbol = symbol.name;
-    contract.params.push_back(std::move(param));
+    add({.kind = Param::Kind::kSymbolI32, .name = symbol.name, .size = 4, .symbol = symbol.name});
     contract.valid.push_back({symbol.name, symbol.min, symbol.max});
-    offset += 4;
   }
   HACKC_CHECK(kernel.grid.size() == contract.grid.size()) << kernel.fn.name;
   for (size_t i = 0; i < contract.grid.size(); ++i) contract.grid[i] = FromExpr(kernel.grid[i]);

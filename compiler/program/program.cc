@@ -3,23 +3,16 @@
 
 #include <algorithm>
 
+#include "compiler/ir/expr_query.h"
+
 namespace hackc::program {
-namespace {
 
-int64_t FloorDivide(int64_t a, int64_t b) {
-  int64_t quotient = a / b;
-  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-}
-
-}  // namespace
+using ir::FloorDivide;
 
 int64_t Evaluate(const DimExpr& expr, const std::map<std::string, int64_t>& symbols) {
   using Op = DimExpr::Op;
   if (expr.op == Op::kConstant) return expr.value;
-  if (expr.op == Op::kSymbol) {
-    auto it = symbols.find(expr.symbol);
-    return it == symbols.end() ? 0 : it->second;
-  }
+  if (expr.op == Op::kSymbol) return FindOr(symbols, expr.symbol);
   if (expr.args.size() != 2) return 0;
   int64_t a = Evaluate(expr.args[0], symbols), b = Evaluate(expr.args[1], symbols);
   bool divides = expr.op == Op::kFloorDiv || expr.op == Op::kCeilDiv || expr.op == Op::kMod;

@@ -40,8 +40,7 @@ class Builder {
     AddSymbols(module);
     if (plan_.program.entry_points.empty()) plan_.program.model = module.name;
     earlier_buffers_ = plan_.program.buffers.size();
-    entry_ = {};
-    entry_.name = name;
+    entry_ = {.name = name};
     for (const ir::SymbolDecl& symbol : module.symbols) {
       entry_.symbols.push_back({symbol.name, symbol.min, symbol.max});
     }
@@ -108,11 +107,9 @@ class Builder {
     const bool temporary = value.kind == FlowValue::Kind::kTemporary;
     // Values of one group differ in shape only if their carry does, which no module says.
     const int key = temporary ? groups_[id] : id;
-    if (auto it = buffer_of_.find(key); it != buffer_of_.end()) return it->second;
-    Buffer buffer;
-    buffer.name = value.name;
-    buffer.kind = KindOf(value, key);
-    buffer.dtype = FromIr(value.type.dtype);
+    if (const uint32_t* known = FindOrNull(buffer_of_, key)) return *known;
+    Buffer buffer{
+        .name = value.name, .kind = KindOf(value, key), .dtype = FromIr(value.type.dtype)};
     for (const ir::Expr& extent : value.type.shape) buffer.shape.push_back(FromExpr(extent));
     if (buffer.kind == Buffer::Kind::kOutput) buffer.name = flow_.output_names[output_of_[key]];
     if (buffer.kind == Buffer::Kind::kWorkspace) buffer.offset = workspace_.offsets.at(key);
@@ -184,10 +181,8 @@ class Builder {
       if (section.count == 1) {
         std::move(inner.begin(), inner.end(), std::back_inserter(steps));
       } else {
-        Step repeat;
-        repeat.repeat_count = static_cast<uint32_t>(section.count);
-        repeat.steps = std::move(inner);
-        steps.push_back(std::move(repeat));
+        steps.push_back(
+            {.repeat_count = static_cast<uint32_t>(section.count), .steps = std::move(inner)});
       }
     }
     return steps;
@@ -210,11 +205,8 @@ class Builder {
     if (later && names_.count(loop.fn.name)) loop.fn.name = stem;
     for (int i = 2; !names_.insert(loop.fn.name).second; ++i)
       loop.fn.name = absl::StrCat(stem, "_", i);
-    Kernel kernel;
-    kernel.name = loop.fn.name;
-    kernel.computes = loop.fn.computes;
-    kernel.arch = plan_.program.arch;
-    plan_.program.kernels.push_back(std::move(kernel));
+    plan_.program.kernels.push_back(
+        {.name = loop.fn.name, .computes = loop.fn.computes, .arch = plan_.program.arch});
     plan_.loops.push_back(std::move(loop));
     return it->second;
   }

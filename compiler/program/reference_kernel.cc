@@ -99,20 +99,13 @@ class Plain {
     states_[state.name] = {state.monoid, state.extents};
     const std::vector<double> identity = ir::Identity(state.monoid);
     for (size_t c = 0; c < identity.size(); ++c) {
-      ir::Alloc alloc;
-      alloc.name = Part(state.name, c);
-      alloc.dtype = kF64;
-      alloc.extents = {elements};
-      out.push_back(ir::MakeStmt(std::move(alloc)));
-      const std::string axis = Part(state.name, c) + "_at";
-      Block init = {ir::MakeStmt(ir::Store{
-          Part(state.name, c), {ir::Axis(axis)}, ir::FloatLit(identity[c], kF64), nullptr})};
-      out.push_back(ir::MakeStmt(ir::For{axis,
-                                         ir::AxisRole::kFree,
-                                         ir::LoopKind::kSerial,
-                                         ir::IntLit(elements),
-                                         {},
-                                         std::move(init)}));
+      const std::string part = Part(state.name, c), axis = part + "_at";
+      out.push_back(ir::MakeStmt(ir::Alloc{.name = part, .dtype = kF64, .extents = {elements}}));
+      const ir::Store init{part, {ir::Axis(axis)}, ir::FloatLit(identity[c], kF64), nullptr};
+      out.push_back(ir::MakeStmt(ir::For{.axis = axis,
+                                         .kind = ir::LoopKind::kSerial,
+                                         .extent = ir::IntLit(elements),
+                                         .body = {ir::MakeStmt(init)}}));
     }
   }
 
@@ -211,24 +204,19 @@ std::vector<BufferUse> UsesOf(const ir::LoopFn& loop) {
   }
   // Integers that an index is made of are below the extent that is indexed.
   auto note = [&](const std::string& buffer, const std::vector<Expr>& indices) {
-    const auto target = places.find(buffer);
-    if (target == places.end()) return;
-    for (size_t d = 0; d < indices.size(); ++d) {
-      for (const ir::Load* load : ir::Loads(indices[d])) {
-        const auto source = places.find(load->buffer);
-        if (source == places.end() || ir::IsFloat(load->dtype)) continue;
-        DimExpr& below = uses[source->second].below;
-        const DimExpr& extent = uses[target->second].shape[d];
+    const size_t* target = FindOrNull(places, buffer);
+    for (size_t d = 0; target && d < indices.size(); ++d) {
+      ir::Walk(indices[d], [&](const ir::Load& load) {
+        const size_t* source = FindOrNull(places, load.buffer);
+        if (!source || ir::IsFloat(load.dtype)) return;
+        DimExpr& below = uses[*source].below;
+        const DimExpr& extent = uses[*target].shape[d];
         below = below == DimExpr() ? extent : Min(below, extent);
-      }
+      });
     }
   };
-  ir::WalkExprs(loop.fn.body, [&](const Expr& e) {
-    for (const ir::Load* load : ir::Loads(e)) note(load->buffer, load->indices);
-  });
-  ir::WalkStmts(loop.fn.body, [&](const Stmt& stmt) {
-    if (const auto* store = As<ir::Store>(stmt)) note(store->buffer, store->indices);
-  });
+  ir::WalkExprs(loop.fn.body, [&](const ir::Load& load) { note(load.buffer, load.indices); });
+  ir::WalkStmts(loop.fn.body, [&](const ir::Store& store) { note(store.buffer, store.indices); });
   return uses;
 }
 
@@ -239,29 +227,25 @@ Rounding RoundingOf(const ir::LoopFn& loop) {
     const bool half = dtype == ir::DType::kF16 && rounding.coarsest != DType::kBFloat16;
     if (half || dtype == ir::DType::kBF16) rounding.coarsest = FromIr(dtype);
   };
-  ir::WalkStmts(loop.fn.body, [&](const Stmt& stmt) {
-    const auto* nest = As<ir::For>(stmt);
-    if (nest == nullptr) return;
-    ranges.SetAxis(nest->axis, nest->extent);
-    if (nest->role == ir::AxisRole::kFree) return;
-    const int64_t longest = ir::Bounds(nest->extent, ranges).max;
+  ir::WalkStmts(loop.fn.body, [&](const ir::For& nest) {
+    ranges.SetAxis(nest.axis, nest.extent);
+    if (nest.role == ir::AxisRole::kFree) return;
+    const int64_t longest = ir::Bounds(nest.extent, ranges).max;
     rounding.longest_reduction =
         std::max(rounding.longest_reduction, std::min(longest, kLongestReduction));
   });
   // The weights of a softmax may be rounded to the values' dtype, which a matrix instruction asks for.
   std::set<std::string> softmaxes;
-  ir::WalkStmts(loop.fn.body, [&](const Stmt& stmt) {
-    const auto* state = As<ir::Accumulator>(stmt);
-    if (state && state->monoid == Monoid::kSoftmaxSum) softmaxes.insert(state->name);
-    const auto* update = As<ir::Accumulate>(stmt);
-    if (!update || !softmaxes.count(update->name)) return;
-    for (const ir::Load* load : ir::Loads(update->operands[1])) note(load->dtype);
-  });
-  ir::WalkExprs(loop.fn.body, [&](const Expr& e) {
-    ir::Walk(e, [&](const Expr& node) {
-      if (const auto* cast = As<ir::Cast>(node)) note(cast->dtype);
-    });
-  });
+  ir::WalkStmts(
+      loop.fn.body,
+      [&](const ir::Accumulator& state) {
+        if (state.monoid == Monoid::kSoftmaxSum) softmaxes.insert(state.name);
+      },
+      [&](const ir::Accumulate& update) {
+        if (!softmaxes.count(update.name)) return;
+        ir::Walk(update.operands[1], [&](const ir::Load& load) { note(load.dtype); });
+      });
+  ir::WalkExprs(loop.fn.body, [&](const ir::Cast& cast) { note(cast.dtype); });
   return rounding;
 }
 

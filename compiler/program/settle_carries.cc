@@ -36,13 +36,10 @@ class Settler {
 
  private:
   int AddCopy(int from, int section, std::vector<FlowLaunch>& where) {
-    FlowValue copy;
-    copy.name = absl::StrCat(flow_.values[from].name, ".copy");
-    copy.type = flow_.values[from].type;
-    copy.section = section;
-    int to = flow_.AddValue(std::move(copy));
-    FlowLaunch launch = MakeCopy(flow_, from, to);
-    where.push_back(std::move(launch));
+    const int to = flow_.AddValue({.name = absl::StrCat(flow_.values[from].name, ".copy"),
+                                   .type = flow_.values[from].type,
+                                   .section = section});
+    where.push_back(MakeCopy(flow_, from, to));
     return to;
   }
 
@@ -82,9 +79,7 @@ class Settler {
       return;
     }
     // The repeated section moves on by one and is settled as the next.
-    FlowSection section;
-    section.launches = std::move(copies);
-    InsertSection(s, std::move(section));
+    InsertSection(s, {.launches = std::move(copies)});
   }
 
   void InsertSection(size_t s, FlowSection section) {
@@ -105,7 +100,7 @@ class Settler {
 
   // Whether anything from section `s` on reads `value`, or the caller does.
   bool ReadFrom(int value, size_t s) const {
-    if (std::count(flow_.outputs.begin(), flow_.outputs.end(), value)) return true;
+    if (absl::c_count(flow_.outputs, value)) return true;
     for (size_t i = s; i < flow_.sections.size(); ++i) {
       if (LastRead(value, i) >= 0) return true;
       for (const FlowCarry& carry : flow_.sections[i].carries) {

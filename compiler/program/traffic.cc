@@ -63,8 +63,8 @@ class Walker {
   void Enter(const ir::For& loop) {
     auto with = [&](auto coordinate) {
       return ir::Substitute(ir::WithoutLoads(loop.extent), [&](const std::string& name) -> Expr {
-        auto it = extents_.find(name);
-        return it == extents_.end() ? nullptr : coordinate(it->second);
+        const Expr* extent = FindOrNull(extents_, name);
+        return extent ? coordinate(*extent) : nullptr;
       });
     };
     // Extents grow with an outer axis (causality), or shrink (the last part of an axis).
@@ -103,15 +103,9 @@ class Walker {
 
   // Loop axes that `e` depends on, through lets too.
   void AddAxes(const Expr& e, std::set<std::string>& axes) const {
-    ir::Walk(e, [&](const Expr& node) {
-      const auto* var = As<ir::Var>(node);
-      if (var == nullptr) return;
-      auto it = let_axes_.find(var->name);
-      if (it == let_axes_.end()) {
-        axes.insert(var->name);
-      } else {
-        axes.insert(it->second.begin(), it->second.end());
-      }
+    ir::Walk(e, [&](const ir::Var& var) {
+      const std::set<std::string> of = FindOr(let_axes_, var.name, {var.name});
+      axes.insert(of.begin(), of.end());
     });
   }
 

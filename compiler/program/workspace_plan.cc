@@ -9,8 +9,8 @@
 namespace hackc::program {
 namespace {
 
-constexpr int64_t kSlotAlignment =
-    256;  // what cudaMalloc and torch give, and no kernel asks for more
+// What cudaMalloc and torch give, and no kernel asks for more.
+constexpr int64_t kSlotAlignment = 256;
 
 struct Life {
   int group = 0;
@@ -60,8 +60,7 @@ std::vector<Life> FindLives(const Flow& flow, const std::vector<int>& groups) {
     life.most_bytes = AtMaximum(life.bytes, flow.symbols);
     ordered.push_back(std::move(life));
   }
-  std::stable_sort(ordered.begin(), ordered.end(),
-                   [](const Life& a, const Life& b) { return a.first < b.first; });
+  absl::c_stable_sort(ordered, [](const Life& a, const Life& b) { return a.first < b.first; });
   return ordered;
 }
 

@@ -27,8 +27,7 @@ void AppendTo(std::string& out, const T& value) {
   }
 }
 
-template <typename... T>
-std::string Cat(const T&... values) {
+std::string Cat(const auto&... values) {
   std::string out;
   (AppendTo(out, values), ...);
   return out;

@@ -24,8 +24,7 @@ class InternalErrorBuilder {
     stream_ << file << ":" << line << ": " << condition << ": ";
   }
   [[noreturn]] ~InternalErrorBuilder() noexcept(false) { throw InternalError(stream_.str()); }
-  template <typename T>
-  InternalErrorBuilder& operator<<(const T& value) {
+  InternalErrorBuilder& operator<<(const auto& value) {
     stream_ << value;
     return *this;
   }

@@ -4,11 +4,11 @@
 #include <dlfcn.h>
 #include <nvrtc.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -139,7 +139,7 @@ class Program {
     if (library_.log_size(program_, &size) != NVRTC_SUCCESS || size < 2) return "";
     std::string log(size, '\0');
     if (library_.log(program_, log.data()) != NVRTC_SUCCESS) return "";
-    std::replace(log.begin(), log.end(), '\0', '\n');  // the parts of the log end with NULs
+    absl::c_replace(log, '\0', '\n');  // the parts of the log end with NULs
     return log;
   }
 
@@ -223,8 +223,7 @@ absl::StatusOr<std::vector<int>> Capabilities() {
 absl::StatusOr<Cubin> CompileCubin(const std::string& text, const std::string& entry,
                                    const std::string& arch) {
   HACKC_ASSIGN_OR_RETURN(std::vector<int> capabilities, Capabilities());
-  if (std::find(capabilities.begin(), capabilities.end(), CapabilityOf(arch)) ==
-      capabilities.end()) {
+  if (!absl::c_linear_search(capabilities, CapabilityOf(arch))) {
     return absl::UnimplementedError(absl::StrCat("NVRTC ", Version().value_or("?"),
                                                  " has no arch \"", arch, "\"; it has sm_",
                                                  absl::StrJoin(capabilities, ", sm_")));

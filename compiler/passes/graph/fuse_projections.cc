@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "absl/strings/str_split.h"
 #include "compiler/ir/graph_fields.h"
 #include "compiler/support/cat.h"
+#include "compiler/support/name_set.h"
 
 namespace hackc::passes {
 namespace {
@@ -28,9 +28,9 @@ class Fusion {
     for (const SourceDecl& source : graph.sources) Add(source);
     for (const GraphSegment& segment : graph.segments) {
       for (const SourceDecl& source : segment.sources) Add(source);
-      for (const Carry& carry : segment.carries) names_.insert(carry.name);
-      for (const GraphOp& op : segment.ops) names_.insert(op.out);
-      names_.insert(segment.results.begin(), segment.results.end());
+      for (const Carry& carry : segment.carries) names_.Add(carry.name);
+      for (const GraphOp& op : segment.ops) names_.Add(op.out);
+      for (const std::string& name : segment.results) names_.Add(name);
     }
   }
 
@@ -42,13 +42,8 @@ class Fusion {
 
  private:
   void Add(const SourceDecl& source) {
-    names_.insert(source.name);
+    names_.Add(source.name);
     if (source.kind == SourceDecl::Kind::kWeight) weights_[source.name] = &source;
-  }
-  std::string Unique(const std::string& base) {
-    std::string name = base;
-    for (int i = 2; !names_.insert(name).second; ++i) name = base + std::to_string(i);
-    return name;
   }
 
   // Linears that may be joined have equal keys; empty: this one may not.
@@ -56,12 +51,11 @@ class Fusion {
     const auto* linear = std::get_if<GraphLinear>(&op.op);
     if (!linear || linear->transposed || !weights_.contains(linear->weight)) return "";
     if (!linear->bias.empty() && !weights_.contains(linear->bias)) return "";
-    if (std::find(segment.yields.begin(), segment.yields.end(), op.out) != segment.yields.end())
-      return "";
+    if (absl::c_linear_search(segment.yields, op.out)) return "";
     bool read = false;
     for (const GraphOp& reader : segment.ops) {
       std::vector<std::string> values = Operands(reader);
-      if (std::find(values.begin(), values.end(), op.out) == values.end()) continue;
+      if (!absl::c_linear_search(values, op.out)) continue;
       if (!std::holds_alternative<GraphSplitHeads>(reader.op)) return "";
       read = true;
     }
@@ -93,14 +87,14 @@ class Fusion {
       bias_type = weights_.at(linear.bias)->type;
       biases.inputs.push_back(linear.bias);
     }
-    const std::string out = Unique(stem);
+    const std::string out = names_.Unique(stem);
     GraphLinear joined{std::get<GraphLinear>(segment.ops[members[0]].op).x,
-                       Unique(stem + "_weight"), ""};
+                       names_.Unique(stem + "_weight"), ""};
     weight_type.shape[0] = features;
     type.shape.back() = features;
     ops.push_back({joined.weight, weight_type, std::move(weights)});
     if (!biases.inputs.empty()) {
-      joined.bias = Unique(stem + "_bias");
+      joined.bias = names_.Unique(stem + "_bias");
       bias_type.shape[0] = features;
       ops.push_back({joined.bias, bias_type, std::move(biases)});
     }
@@ -125,22 +119,20 @@ class Fusion {
     std::map<std::string, std::pair<std::string, int64_t>> moved;
     std::vector<GraphOp> ops;
     for (size_t i = 0; i < segment.ops.size(); ++i) {
-      if (auto group = groups.find(i); group != groups.end()) {
-        Join(segment, group->second, ops, moved);
-      }
+      if (const auto* group = FindOrNull(groups, i)) Join(segment, *group, ops, moved);
       if (moved.contains(segment.ops[i].out)) continue;
       ops.push_back(segment.ops[i]);
       auto* split = std::get_if<GraphSplitHeads>(&ops.back().op);
-      auto target = split ? moved.find(split->x) : moved.end();
-      if (target == moved.end()) continue;
-      split->x = target->second.first;
-      split->first += target->second.second;
+      const auto* target = split ? FindOrNull(moved, split->x) : nullptr;
+      if (!target) continue;
+      split->x = target->first;
+      split->first += target->second;
     }
     segment.ops = std::move(ops);
   }
 
   const GraphModule& graph_;
-  std::set<std::string> names_;
+  NameSet names_;
   std::map<std::string, const SourceDecl*> weights_;
 };
 

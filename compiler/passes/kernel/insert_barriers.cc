@@ -23,10 +23,8 @@ struct State {
 class Inserter {
  public:
   explicit Inserter(const KernelFn& kernel) {
-    WalkStmts(kernel.fn.body, [&](const Stmt& stmt) {
-      if (const auto* alloc = As<Alloc>(stmt);
-          alloc && alloc->space == MemorySpace::kShared && alloc->slots == 1)
-        shared_.insert(alloc->name);
+    WalkStmts(kernel.fn.body, [&](const Alloc& alloc) {
+      if (alloc.space == MemorySpace::kShared && alloc.slots == 1) shared_.insert(alloc.name);
     });
   }
 
@@ -34,58 +32,44 @@ class Inserter {
   Block Visit(const Block& block, State& state) {
     Block out;
     for (const Stmt& stmt : block) {
-      if (const auto* loop = As<For>(stmt)) {
-        State extent_use;
-        UseExpr(loop->extent, extent_use);
-        HACKC_CHECK(extent_use.read.empty())
-            << "loop bound of " << loop->axis << " in shared memory";
-        if (loop->kind == LoopKind::kUnroll) {
-          // Iterations of an unrolled loop belong to one statement of the block's program: different threads
-          // and iterations touch different elements, or the same ones for reading.
-          State use;
-          Use(loop->body, use);
-          if (Conflict(use, state)) {
-            out.push_back(MakeStmt(Barrier{}));
-            state = {};
-          }
-          state.Join(use);
-          out.push_back(stmt);
-          continue;
-        }
-        // What happened before the loop is settled before it, once, not in every iteration.
-        State use;
-        Use(loop->body, use);
-        if (Conflict(use, state)) {
-          out.push_back(MakeStmt(Barrier{}));
-          state = {};
-        }
-        // The body is entered from above and from its own end.
-        State entry = state;
-        for (int round = 0; round < 2; ++round) {
-          State exit = entry;
-          Visit(loop->body, exit);
-          entry.Join(exit);
-        }
-        state = entry;
-        For copy = *loop;
-        copy.body = Visit(loop->body, state);
-        state.Join(entry);  // the loop may run no iteration
-        out.push_back(MakeStmt(std::move(copy)));
-        continue;
-      }
       if (As<Barrier>(stmt)) {
         state = {};
         out.push_back(stmt);
         continue;
       }
+      const auto* loop = As<For>(stmt);
+      if (loop) {
+        Walk(loop->extent, [&](const Load& load) {
+          HACKC_CHECK(!shared_.count(load.buffer))
+              << "loop bound of " << loop->axis << " in shared memory";
+        });
+      }
+      // What happened before a loop is settled before it, once, not in every iteration.
       State use;
-      Use({stmt}, use);
+      Use(loop ? loop->body : Block{stmt}, use);
       if (Conflict(use, state)) {
         out.push_back(MakeStmt(Barrier{}));
         state = {};
       }
-      state.Join(use);
-      out.push_back(stmt);
+      // Iterations of an unrolled loop belong to one statement of the block's program: different threads
+      // and iterations touch different elements, or the same ones for reading.
+      if (!loop || loop->kind == LoopKind::kUnroll) {
+        state.Join(use);
+        out.push_back(stmt);
+        continue;
+      }
+      // The body is entered from above and from its own end.
+      State entry = state;
+      for (int round = 0; round < 2; ++round) {
+        State exit = entry;
+        Visit(loop->body, exit);
+        entry.Join(exit);
+      }
+      state = entry;
+      For copy = *loop;
+      copy.body = Visit(loop->body, state);
+      state.Join(entry);  // the loop may run no iteration
+      out.push_back(MakeStmt(std::move(copy)));
     }
     return out;
   }
@@ -101,27 +85,20 @@ class Inserter {
     return false;
   }
 
-  void UseExpr(const Expr& e, State& use) const {
-    for (const Load* load : Loads(e)) {
-      if (shared_.count(load->buffer)) use.read.insert(load->buffer);
-    }
-  }
-
   void Use(const Block& block, State& use) const {
-    WalkExprs(block, [&](const Expr& e) { UseExpr(e, use); });
     auto write = [&](const std::string& name) {
       if (shared_.count(name)) use.written.insert(name);
     };
     auto read = [&](const std::string& name) {
       if (shared_.count(name)) use.read.insert(name);
     };
-    WalkStmts(block, [&](const Stmt& stmt) {
-      if (const auto* store = As<Store>(stmt)) write(store->buffer);
-      if (const auto* store = As<VectorStore>(stmt)) write(store->target);
-      if (const auto* load = As<VectorLoad>(stmt)) read(load->source);
-      if (const auto* copy = As<AsyncCopy>(stmt)) write(copy->target);
-      if (const auto* load = As<LoadMatrix>(stmt)) read(load->source);
-    });
+    WalkExprs(block, [&](const Load& load) { read(load.buffer); });
+    WalkStmts(
+        block, [&](const Store& store) { write(store.buffer); },
+        [&](const VectorStore& store) { write(store.target); },
+        [&](const VectorLoad& load) { read(load.source); },
+        [&](const AsyncCopy& copy) { write(copy.target); },
+        [&](const LoadMatrix& load) { read(load.source); });
   }
 
   std::set<std::string> shared_;

@@ -28,25 +28,25 @@ std::string Join(const std::vector<std::string>& labels) {
   for (size_t i = 0; i < labels.size(); ++i) {
     std::string stem = labels[i];
     bool shared = i + 1 < labels.size() && !suffix.empty() &&
-                  std::all_of(labels.begin(), labels.end(), [&](const std::string& label) {
+                  absl::c_all_of(labels, [&](const std::string& label) {
                     return label.size() > suffix.size() && label.ends_with(suffix);
                   });
     if (shared) stem.resize(stem.size() - suffix.size());
     name += (name.empty() ? "" : "_") + stem;
   }
-  std::replace(name.begin(), name.end(), '.', '_');
+  absl::c_replace(name, '.', '_');
   return name;
 }
 
 void AddOnce(std::vector<std::string>& list, const std::string& item) {
-  if (std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+  if (!absl::c_linear_search(list, item)) list.push_back(item);
 }
 
 void NameFunction(const SegmentValues& values, const TensorOp& sink,
                   const std::vector<std::string>& computed, Function& fn) {
   std::vector<const TensorOp*> ops;
   for (const std::string& value : computed) ops.push_back(values.ops.at(value));
-  std::sort(ops.begin(), ops.end(), std::less<>());  // they lie in one vector: program order
+  absl::c_sort(ops, std::less<>());  // they lie in one vector: program order
   int greatest = 0;
   for (const TensorOp* op : ops) greatest = std::max(greatest, Weight(*op));
   std::vector<std::string> named, all;
@@ -60,27 +60,18 @@ void NameFunction(const SegmentValues& values, const TensorOp& sink,
 
 }  // namespace
 
-std::string NameSet::Unique(const std::string& base) {
-  std::string name = base;
-  for (int i = 2; !used_.insert(name).second; ++i) name = base + std::to_string(i);
-  return name;
-}
-
 LoopLaunch FinishKernel(const SegmentValues& values, const TensorOp& sink,
                         const std::vector<std::string>& computed, Block body) {
-  auto outside =
-      [&](const std::string& name) -> std::string {  // the value, or "" for the kernel's own names
+  // The value, or "" for the kernel's own names.
+  auto outside = [&](const std::string& name) -> std::string {
     if (name[0] != '=') return "";
-    auto state = values.updated_states.find(name.substr(1));
-    return state == values.updated_states.end() ? name.substr(1) : state->second;
+    return FindOr(values.updated_states, name.substr(1), name.substr(1));
   };
   std::string written = outside(OutsideName(sink.out));
   std::vector<std::string> args;
-  WalkExprs(body, [&](const Expr& e) {
-    for (const Load* load : Loads(e)) {
-      std::string value = outside(load->buffer);
-      if (!value.empty() && value != written) AddOnce(args, value);
-    }
+  WalkExprs(body, [&](const Load& load) {
+    std::string value = outside(load.buffer);
+    if (!value.empty() && value != written) AddOnce(args, value);
   });
   args.push_back(written);
 
@@ -91,10 +82,9 @@ LoopLaunch FinishKernel(const SegmentValues& values, const TensorOp& sink,
   std::map<std::string, std::string> buffer_of;
   bool updates = written != sink.out;
   for (const std::string& value : args) {
-    auto kind = values.source_kinds.find(value);
-    bool source = kind != values.source_kinds.end();
+    const SourceDecl::Kind* kind = FindOrNull(values.source_kinds, value);
     static constexpr const char* kStems[] = {"x", "w", "c", "state"};  // by SourceDecl::Kind
-    std::string stem = source ? kStems[static_cast<size_t>(kind->second)] : "x";
+    std::string stem = kind ? kStems[static_cast<size_t>(*kind)] : "x";
     bool is_output = value == written && !updates;
     const ValueType& type = values.types.at(value);
     std::string name = is_output ? "y" : stem + std::to_string(counts[stem]++);
@@ -110,19 +100,8 @@ LoopLaunch FinishKernel(const SegmentValues& values, const TensorOp& sink,
     std::string value = outside(name);
     return value.empty() ? (name[0] == '#' ? name.substr(1) : name) : buffer_of.at(value);
   });
-  std::set<std::string> symbols;
-  auto collect = [&](const Expr& e) {
-    Walk(e, [&](const Expr& node) {
-      if (const Symbol* symbol = As<Symbol>(node)) symbols.insert(symbol->name);
-    });
-  };
-  WalkExprs(fn.body, collect);
-  for (const BufferDecl& buffer : fn.buffers) {
-    for (const Expr& extent : buffer.shape) collect(extent);
-  }
-  for (const SymbolDecl& symbol : values.symbols) {
-    if (symbols.contains(symbol.name)) fn.symbols.push_back(symbol);
-  }
+  fn.symbols = values.symbols;
+  DropUnusedSymbols(fn);
   NameFunction(values, sink, computed, fn);
   return launch;
 }

@@ -8,7 +8,6 @@
 // Thread safety: pure functions; NameSet is for one thread.
 #pragma once
 
-#include <set>
 #include <string>
 #include <vector>
 
@@ -19,15 +18,6 @@ namespace hackc::passes {
 inline std::string OutsideName(const std::string& value) { return "=" + value; }
 inline std::string KernelName(const std::string& name) { return "#" + name; }
 inline bool IsKernelName(const std::string& name) { return name[0] == '=' || name[0] == '#'; }
-
-// Gives out names that are unique in a kernel: k, k2, k3.
-class NameSet {
- public:
-  std::string Unique(const std::string& base);
-
- private:
-  std::set<std::string> used_;
-};
 
 // `computed` are the values that the kernel computes, the sink among them.
 ir::LoopLaunch FinishKernel(const SegmentValues& values, const ir::TensorOp& sink,

@@ -45,10 +45,7 @@ class Counter {
   double Evaluate(const Expr& e) const {
     if (auto value = AsInt(e)) return static_cast<double>(*value);
     if (const Symbol* symbol = As<Symbol>(e)) return symbols_.at(symbol->name);
-    if (const Var* var = As<Var>(e)) {
-      auto it = middle_.find(var->name);
-      return it == middle_.end() ? 0 : it->second;
-    }
+    if (const Var* var = As<Var>(e)) return FindOr(middle_, var->name);
     if (As<Load>(e)) return std::numeric_limits<double>::infinity();  // as its clamp lets it be
     const Binary* n = As<Binary>(e);
     if (!n) return 1;
@@ -69,8 +66,7 @@ class Counter {
       if (!seen.insert(node).second) return;
       cost_.operations += times * OperationsOf(node);
       const Load* load = As<Load>(node);
-      auto size = load ? sizes_.find(load->buffer) : sizes_.end();
-      if (size != sizes_.end()) cost_.bytes += times * size->second;
+      if (load) cost_.bytes += times * FindOr(sizes_, load->buffer);
     });
   }
 

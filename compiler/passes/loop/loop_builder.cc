@@ -9,6 +9,7 @@
 #include "compiler/ir/tensor_walk.h"
 #include "compiler/passes/loop/finish_kernel.h"
 #include "compiler/support/internal_error.h"
+#include "compiler/support/name_set.h"
 
 namespace hackc::passes {
 namespace {
@@ -44,11 +45,11 @@ class Builder {
     std::map<std::string, Expr> bound = Bind(axes, at);
     if (const auto* scatter = std::get_if<TensorScatter>(&sink.op)) {
       std::vector<Expr> target;
-      for (const Expr& index : scatter->indices) target.push_back(Index(Apply(index, bound)));
-      Expr guard = scatter->guard ? Index(Apply(scatter->guard, bound)) : nullptr;
-      Append(Store{OutsideName(sink.out), target, Value(Apply(scatter->value, bound)), guard});
+      for (const Expr& index : scatter->indices) target.push_back(Index(Substitute(index, bound)));
+      Expr guard = scatter->guard ? Index(Substitute(scatter->guard, bound)) : nullptr;
+      Append(Store{OutsideName(sink.out), target, Value(Substitute(scatter->value, bound)), guard});
     } else {
-      Expr value = IsReduction(sink) ? Reduction(sink, at) : Value(Apply(Source(sink), bound));
+      Expr value = IsReduction(sink) ? Reduction(sink, at) : Value(Substitute(Source(sink), bound));
       Append(Store{OutsideName(sink.out), at, value});
     }
     while (scopes_.size() > 1) Close();
@@ -71,17 +72,10 @@ class Builder {
     for (size_t i = 0; i < axes.size(); ++i) bound[axes[i].name] = at[i];
     return bound;
   }
-  static Expr Apply(const Expr& e, const std::map<std::string, Expr>& bound) {
-    return Substitute(e, [&](const std::string& name) -> Expr {
-      auto it = bound.find(name);
-      return it == bound.end() ? nullptr : it->second;
-    });
-  }
 
   // ---- scopes ----
   size_t Depth() const { return scopes_.size() - 1; }
-  template <typename T>
-  void Append(T stmt) {
+  void Append(auto stmt) {
     scopes_.back().joined.clear();
     scopes_.back().body.push_back(MakeStmt(std::move(stmt)));
   }
@@ -114,14 +108,11 @@ class Builder {
   // Depth of the innermost declaration that `e` uses.
   size_t DepthOf(const Expr& e) const {
     size_t depth = 0;
-    Walk(e, [&](const Expr& node) {
-      const Var* var = As<Var>(node);
-      const Load* load = As<Load>(node);
-      auto it = var    ? depth_of_.find(var->name)
-                : load ? depth_of_.find(load->buffer)
-                       : depth_of_.end();
-      if (it != depth_of_.end()) depth = std::max(depth, it->second);
-    });
+    const auto reach = [&](const std::string& name) {
+      depth = std::max(depth, FindOr(depth_of_, name));
+    };
+    Walk(
+        e, [&](const Var& var) { reach(var.name); }, [&](const Load& load) { reach(load.buffer); });
     return depth;
   }
 
@@ -166,7 +157,7 @@ class Builder {
 
   // A fused value's element at `at`.
   Expr Fused(const TensorOp& op, const std::vector<Expr>& at) {
-    if (std::find(used_.begin(), used_.end(), op.out) == used_.end()) used_.push_back(op.out);
+    if (!absl::c_linear_search(used_, op.out)) used_.push_back(op.out);
     if (IsReduction(op)) return Reduction(op, at);
     size_t depth = DepthOf(at);
     std::string key = Key(op, at);
@@ -175,7 +166,7 @@ class Builder {
       // Written in place so far; inner loops get a name for it.
       return it->second = At(depth, [&, value = it->second] { return Declare(value); });
     }
-    Expr source = Apply(Source(op), Bind(op.axes, at));
+    Expr source = Substitute(Source(op), Bind(op.axes, at));
     if (depth == Depth()) {
       Expr value = Value(source);
       if (lazy_ == 0) scopes_[depth].computed[key] = value;
@@ -282,7 +273,7 @@ class Builder {
     depth_of_[name] = Depth();
     std::map<std::string, Expr> bound = Bind(op.axes, at);
     std::vector<TensorAxis> axes = ReducedAxes(op);
-    for (TensorAxis& axis : axes) axis.extent = Index(Apply(axis.extent, bound));
+    for (TensorAxis& axis : axes) axis.extent = Index(Substitute(axis.extent, bound));
     AxisRole role = reduce ? AxisRole::kReduce : AxisRole::kContract;
 
     Accumulator state{name, monoid, {}};
@@ -302,11 +293,12 @@ class Builder {
     }
     std::vector<Expr> operands;
     if (reduce) {
-      for (const Expr& operand : reduce->operands) operands.push_back(Value(Apply(operand, bound)));
+      for (const Expr& operand : reduce->operands)
+        operands.push_back(Value(Substitute(operand, bound)));
     } else {
       const auto& contract = std::get<TensorContract>(op.op);
-      Expr a = Value(Apply(contract.a, bound));
-      operands.push_back(a * Value(Apply(contract.b, bound)));
+      Expr a = Value(Substitute(contract.a, bound));
+      operands.push_back(a * Value(Substitute(contract.b, bound)));
     }
     Append(Accumulate{name, inner, operands});
     while (Depth() > base) Close();

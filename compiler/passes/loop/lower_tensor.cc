@@ -20,20 +20,19 @@ using Kernels = std::map<std::string, LoopLaunch>;  // by sink
 // them to lie in another way.
 bool SumsOverSoftmax(const Function& fn) {
   std::set<std::string> softmax, summed;
-  WalkStmts(fn.body, [&](const Stmt& s) {
-    const Accumulator* acc = As<Accumulator>(s);
-    const For* loop = As<For>(s);
-    if (acc && acc->monoid == Monoid::kSoftmaxSum) softmax.insert(acc->name);
-    if (loop && loop->role != AxisRole::kFree) summed.insert(loop->axis);
-  });
+  WalkStmts(
+      fn.body,
+      [&](const Accumulator& acc) {
+        if (acc.monoid == Monoid::kSoftmaxSum) softmax.insert(acc.name);
+      },
+      [&](const For& loop) {
+        if (loop.role != AxisRole::kFree) summed.insert(loop.axis);
+      });
   bool found = false;
-  WalkExprs(fn.body, [&](const Expr& e) {
-    for (const Load* load : Loads(e)) {
-      if (!softmax.contains(load->buffer)) continue;
-      for (const Expr& index : load->indices) {
-        for (const std::string& name : FreeVars(index)) found |= summed.contains(name);
-      }
-    }
+  WalkExprs(fn.body, [&](const Load& load) {
+    if (!softmax.contains(load.buffer)) return;
+    for (const Expr& index : load.indices)
+      Walk(index, [&](const Var& var) { found |= summed.contains(var.name); });
   });
   return found;
 }
@@ -65,7 +64,7 @@ class SegmentFusion {
       if (!AsInt(extent)) return false;
     }
     std::vector<std::string> read = ValuesRead(op);
-    return !read.empty() && std::all_of(read.begin(), read.end(), [&](const std::string& value) {
+    return !read.empty() && absl::c_all_of(read, [&](const std::string& value) {
       auto kind = values_.source_kinds.find(value);
       return prepared_.contains(value) ||
              (kind != values_.source_kinds.end() && (kind->second == SourceDecl::Kind::kWeight ||
@@ -76,8 +75,7 @@ class SegmentFusion {
   bool MustReachMemory(const TensorOp& op) const {
     const auto& yields = segment_.yields;
     return std::holds_alternative<TensorScatter>(op.op) || prepared_.contains(op.out) ||
-           !readers_.contains(op.out) ||
-           std::find(yields.begin(), yields.end(), op.out) != yields.end();
+           !readers_.contains(op.out) || absl::c_linear_search(yields, op.out);
   }
 
   // Kernels that compute something from `op`, given what is fused so far.
@@ -147,9 +145,8 @@ LoopModule LowerTensor(const TensorModule& module) {
       values.types[op.out] = op.type;
       values.ops[op.out] = &op;
       if (const auto* scatter = std::get_if<TensorScatter>(&op.op)) {
-        auto earlier = values.updated_states.find(scatter->state);
         values.updated_states[op.out] =
-            earlier == values.updated_states.end() ? scatter->state : earlier->second;
+            FindOr(values.updated_states, scatter->state, scatter->state);
       }
     }
     LoopSegment loops = WithoutOps<LoopLaunch>(segment);

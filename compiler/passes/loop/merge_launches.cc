@@ -55,8 +55,7 @@ class Merger {
     auto elements = ElementsOf(*inner);
     if (!elements || *elements > kMostElements) return std::nullopt;
     for (const SymbolDecl& symbol : b_.fn.fn.symbols) {
-      if (std::find(fn.symbols.begin(), fn.symbols.end(), symbol) == fn.symbols.end())
-        fn.symbols.push_back(symbol);
+      if (!absl::c_linear_search(fn.symbols, symbol)) fn.symbols.push_back(symbol);
     }
     fn.name = Cat(a_.fn.fn.name, "_", b_.fn.fn.name);
     fn.computes = Cat(a_.fn.fn.computes, " + ", b_.fn.fn.computes);
@@ -87,7 +86,7 @@ class Merger {
     RenameAll(fn.body, [&](const std::string& name) { return used_.insert(name), name; });
     for (size_t k = 0; k < b_.args.size(); ++k) {
       BufferDecl buffer = b_.fn.fn.buffers[k];
-      auto same = std::find(a_.args.begin(), a_.args.end(), b_.args[k]);
+      auto same = absl::c_find(a_.args, b_.args[k]);
       if (same != a_.args.end()) {
         renamed_[buffer.name] = a_.fn.fn.buffers[same - a_.args.begin()].name;
         continue;
@@ -125,12 +124,8 @@ class Merger {
     }
     symbolic = true;
     For loop = *first;
-    loop.body = Join(first->body,
-                     SubstituteVars(second->body,
-                                    [&](const std::string& name) -> Expr {
-                                      return name == second->axis ? Axis(first->axis) : nullptr;
-                                    }),
-                     symbolic);
+    loop.body =
+        Join(first->body, SubstituteVars(second->body, second->axis, Axis(first->axis)), symbolic);
     return {MakeStmt(std::move(loop))};
   }
 

@@ -10,6 +10,7 @@
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
 #include "compiler/support/cat.h"
+#include "compiler/support/name_set.h"
 
 namespace hackc::passes {
 namespace {
@@ -20,15 +21,6 @@ constexpr int64_t kPartUnit = 64;  // keys that a block takes at a time
 
 For Loop(const std::string& axis, AxisRole role, Expr extent) {
   return {axis, role, LoopKind::kSequential, std::move(extent), {}, {}};
-}
-
-Block InLoops(const std::vector<For>& loops, Block body) {
-  for (size_t i = loops.size(); i-- > 0;) {
-    For loop = loops[i];
-    loop.body = std::move(body);
-    body = {MakeStmt(std::move(loop))};
-  }
-  return body;
 }
 
 class Splitter {
@@ -47,6 +39,8 @@ class Splitter {
       }
     }
     if (!WorthIt()) return {};
+    for (const BufferDecl& buffer : launch_.fn.fn.buffers) names_.Add(buffer.name);
+    RenameAll(launch_.fn.fn.body, [&](const std::string& each) { return names_.Add(each), each; });
     LoopLaunch parts = MakeParts();
     return {std::move(parts), MakeCombination()};
   }
@@ -80,14 +74,11 @@ class Splitter {
       values_.push_back(*inner);
       body = &inner->body;
     }
-    WalkExprs(reduce_->body, [&](const Expr& e) {
-      for (const Load* load : Loads(e)) {
-        std::set<std::string> axes;
-        for (const Expr& index : load->indices) {
-          for (const std::string& name : FreeVars(index)) axes.insert(name);
-        }
-        if (axes.count(reduce_->axis)) streamed_.emplace_back(load, std::move(axes));
-      }
+    WalkExprs(reduce_->body, [&](const Load& load) {
+      std::set<std::string> axes;
+      for (const Expr& index : load.indices)
+        Walk(index, [&](const Var& var) { axes.insert(var.name); });
+      if (axes.count(reduce_->axis)) streamed_.emplace_back(&load, std::move(axes));
     });
     // What the longest row asks for; of a length that is read from memory, its limit.
     const Expr limited = WithoutLoads(reduce_->extent);
@@ -105,11 +96,10 @@ class Splitter {
     std::set<int64_t> sizes;
     for (const auto& [load, axes] : streamed_) {
       for (const Expr& index : load->indices) {
-        Expr rest = Rewrite(index, [&](const Expr& node) -> Expr {
-          const auto* quotient = As<Binary>(node);
-          if (!quotient || quotient->op != BinaryOp::kFloorDiv) return nullptr;
-          const auto* var = As<Var>(quotient->a);
-          auto size = var && var->name == loop.axis ? AsInt(quotient->b) : std::nullopt;
+        Expr rest = Rewrite(index, [&](const Binary& quotient) -> Expr {
+          if (quotient.op != BinaryOp::kFloorDiv) return nullptr;
+          const auto* var = As<Var>(quotient.a);
+          auto size = var && var->name == loop.axis ? AsInt(quotient.b) : std::nullopt;
           if (size) sizes.insert(*size);
           return size ? IntLit(0) : nullptr;
         });
@@ -129,14 +119,12 @@ class Splitter {
   bool WorthIt() {
     const int64_t longest = Most(longest_);
     std::map<std::string, int64_t> inner;
-    WalkStmts(reduce_->body, [&](const Stmt& stmt) {
-      if (const For* loop = As<For>(stmt)) inner[loop->axis] = Most(loop->extent);
-    });
+    WalkStmts(reduce_->body, [&](const For& loop) { inner[loop.axis] = Most(loop.extent); });
     // What one block would read, and all of them together.
     int64_t block = 0, all = 0;
     for (const auto& [load, axes] : streamed_) {
       int64_t bytes = SizeOf(load->dtype) * longest;
-      for (const std::string& axis : axes) bytes *= inner.count(axis) ? inner.at(axis) : 1;
+      for (const std::string& axis : axes) bytes *= FindOr(inner, axis, 1);
       block += bytes;
       for (const For& loop : free_) {
         if (!axes.count(loop.axis)) continue;
@@ -159,16 +147,7 @@ class Splitter {
     return parts_ > 1;
   }
 
-  std::string Fresh(const std::string& name) {
-    if (used_.empty()) {
-      for (const BufferDecl& buffer : launch_.fn.fn.buffers) used_.insert(buffer.name);
-      RenameAll(launch_.fn.fn.body,
-                [&](const std::string& each) { return used_.insert(each), each; });
-    }
-    std::string fresh = name;
-    for (int i = 2; !used_.insert(fresh).second; ++i) fresh = Cat(name, i);
-    return fresh;
-  }
+  std::string Fresh(const std::string& name) { return names_.Unique(name); }
 
   // A launch with the buffers that `body` names; those that it writes last.
   LoopLaunch MakeLaunch(const std::string& name, const std::string& what, Block body,
@@ -254,9 +233,8 @@ class Splitter {
     if (state_->monoid == Monoid::kSoftmaxSum) {
       const std::string weight = Fresh("log_sum_exp");
       Expr score;  // of the update, as it is here
-      WalkStmts(body, [&](const Stmt& stmt) {
-        const auto* update = As<Accumulate>(stmt);
-        if (update && update->name == state_->name) score = update->operands[0];
+      WalkStmts(body, [&](const Accumulate& update) {
+        if (update.name == state_->name) score = update.operands[0];
       });
       inner.push_back(MakeStmt(Accumulator{weight, Monoid::kLogSumExp, {}, {}}));
       body.push_back(MakeStmt(Accumulate{weight, {}, {score}, nullptr}));
@@ -305,7 +283,7 @@ class Splitter {
   std::vector<std::pair<const Load*, std::set<std::string>>> streamed_;
   std::string grouped_;  // the axis that is taken apart, or ""
   int64_t group_ = 1, parts_ = 0;
-  std::set<std::string> used_;
+  NameSet names_;
   std::string part_;
   std::vector<Expr> at_;  // a part's place in the temporaries, for the combination
   std::vector<std::pair<BufferDecl, std::string>> temporaries_;  // and the values bound to them

@@ -42,11 +42,9 @@ TensorModule InlineViews(const TensorModule& module) {
     for (TensorOp& op : segment.ops) {
       RangeMap ranges = RangesOf(op, module.symbols);
       op = MapExprs(op, [&](const Expr& e) {
-        Expr inlined = Rewrite(e, [&](const Expr& node) -> Expr {
-          const Load* load = As<Load>(node);
-          auto view = load ? views.find(load->buffer) : views.end();
-          if (view == views.end()) return nullptr;
-          return Through(view->second.first, view->second.second, *load);
+        Expr inlined = Rewrite(e, [&](const Load& load) -> Expr {
+          const auto* view = FindOrNull(views, load.buffer);
+          return view ? Through(view->first, view->second, load) : nullptr;
         });
         return inlined == e ? e : Simplify(inlined, ranges);
       });

@@ -173,8 +173,7 @@ class Lowering {
 
   std::vector<TensorAxis> Rows() const { return {axes_.begin(), axes_.end() - 1}; }
   // Sum over the last axis of what `term` makes of an element's indices.
-  template <typename F>
-  Expr RowSum(std::string_view part, F term, const std::string& label) {
+  Expr RowSum(std::string_view part, auto term, const std::string& label) {
     std::vector<Expr> element = at_;
     element.back() = Axis("k");
     TensorReduce reduce{Monoid::kSum, {{"k", axes_.back().extent}}, {term(element)}};
