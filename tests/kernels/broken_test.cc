@@ -127,6 +127,16 @@ TEST(Broken, ABulkStoreThatIsNotWaitedFor) {
               AllSay("thread 0 ends while its bulk stores read shared memory"));
 }
 
+TEST(Broken, ABulkStoreOfTheGroupThatMayStillBePending) {
+  const std::string store = "    bulk_store {", commit = "    bulk_commit\n",
+                    wait = "    bulk_wait {pending = 0, read = false}\n";
+  const Change write{
+      wait, "    bulk_wait {pending = 1, read = true}\n    @out[0, 0] = bf16(0.0)\n" + wait};
+  // The group with the store is the last of two, or the one before.
+  EXPECT_THAT(Messages("copy_rank3", {write, {store, commit + store}}), AllSay("race: "));
+  EXPECT_THAT(Messages("copy_rank3", {write, {commit, commit + commit}}), testing::Each(""));
+}
+
 TEST(Broken, MisalignedSlots) {
   const Change pad{"  alloc @tile", "  alloc @pad: bf16 shared[64]\n  alloc @tile"};
   EXPECT_THAT(Messages(kCopy, {pad, {"align 1024", "align 128"}}),
@@ -149,6 +159,11 @@ TEST(Broken, MbarriersBeforeTheirInitIsSeen) {
   EXPECT_THAT(Messages(kCopy, {{"  barrier\n", ""}}),
               testing::Each(testing::AnyOf(HasSubstr("with no barrier after its mbarrier_init"),
                                            HasSubstr("is used before its mbarrier_init"))));
+  // The warp of the thread that initialises them, alone.
+  const std::string wait = "  mbarrier_wait {barrier = @full, index = 0, parity = 0}\n";
+  EXPECT_THAT(Messages(kCopy, {{"  barrier\n", ""},
+                               {wait, "  if (thread.x < 32) {\n" + wait + "  }\n  barrier\n"}}),
+              AllSay("by thread 1 with no barrier after its mbarrier_init"));
 }
 
 TEST(Broken, AnAccumulatorBeforeItsWait) {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The seeded faults: small mistakes of the kind that compilers have, one each.
 
-F(file, old, new, why not caught): `old` stands once in compiler/<file>. `new` replaces it where the fault is on:
+F(file, old, new, why not caught): `old` stands once in <file>, which is below compiler/ or, with its room's name, in the
+client. `new` replaces it where the fault is on:
 `@` in it stands for "is on", for text that is neither an expression nor a statement. "" drops a statement. Faults are
 applied in order, so that a later one may lie inside the text of an earlier one. A fault that tests need not catch
 has the reason.
@@ -24,6 +25,7 @@ JOIN, SIMPLIFY, RANGES = "passes/graph/fuse_projections.cc", "ir/simplify.cc", "
 CHECKS, UNITS, UNIT_MEMORY = "ir/kernel_checks.cc", "ir/unit_verify.cc", "ir/unit_memory_verify.cc"
 PARTS = "passes/loop/split_reductions.cc"
 PROOF, KERNEL, TILE, STMT = "ir/bounds_proof.cc", "ir/kernel_verify.cc", "ir/tile_verify.cc", "ir/stmt_verify.cc"
+WARPS, WGMMA = "interp/warp_block.cc", "ir/wgmma_layout.h"
 EMIT, EXPR, PLAN, CARRY = ("codegen/cuda_emitter.cc", "codegen/cuda_expr.cc", "program/workspace_plan.cc",
                            "program/settle_carries.cc")
 
@@ -100,6 +102,13 @@ FAULTS = [
     F(PARTS, "first + Axis(t)", "Axis(t)"),
     F(PARTS, "FloorDiv(Axis(grouped_), group_)", "Mod(Axis(grouped_), group_)"),
     F(PARTS, "Axis(group) * group_ + Axis(name)", "Axis(group) + Axis(name)"),
+    F(PARTS, "CeilDiv(longest_, parts_ * kPartUnit)", "FloorDiv(longest_, parts_ * kPartUnit)"),
+    F(PARTS, "Monoid::kLogSumExp, {}, {}", "@ ? Monoid::kMax : Monoid::kLogSumExp, {}, {}"),
+    F(PARTS, "ProveLessEqual(limited, longest_, ranges_)", "true"),
+    F(PARTS, "extent % *sizes.begin() == 0", "true"),
+    F(MERGE, "if (b_.fn.fn.buffers[k].access != Access::kRead) return false;", ""),
+    F("passes/tensor/inline_views.cc",
+      "if (std::holds_alternative<TensorScatter>(op.op)) states.insert(op.out);", ""),
     # ---- algebra of the model
     F(GRAPH, "mean + Number(n.epsilon)", "mean"),
     F(GRAPH, "score * Number(n.scale)", "score"),
@@ -107,6 +116,13 @@ FAULTS = [
     F(GRAPH, "Wide(n.x, at_) * scale * weight", "Wide(n.x, at_) * scale"),
     F(GRAPH, "at_[2] * n.head_dim + at_[3] + n.first", "at_[2] * n.head_dim + at_[3]"),
     F(GRAPH, "index[0] = at_[0] - begin;", "index[0] = at_[0];"),
+    F(GRAPH, "And(Le(IntLit(0), page), Lt(page, cache[0]))", "Lt(page, cache[0])"),
+    F(GRAPH, "FloorDiv(at[1], cache[1])", "FloorDiv(at[1], cache[0])"),
+    F(GRAPH, "Mod(at[1], cache[1])", "Mod(at[1] + 1, cache[1])"),
+    F(GRAPH, "Value(n.positions, {at_[0]})", "Value(n.positions, {IntLit(0)})"),
+    F(GRAPH, "Value(past_lengths, {b})", "Value(past_lengths, {IntLit(0)})"),
+    F(GRAPH, "Lt(start + s - t, IntLit(n.window))", "Lt(s - t, IntLit(n.window))"),
+    F(GRAPH, "F32(start + op_->type.shape[1])", "F32(op_->type.shape[1])"),
     F(GRAPH, "Divide(x, one + Unary(UnaryOp::kExp, Unary(UnaryOp::kNeg, x)))", "Divide(x, one + Unary(UnaryOp::kExp, x))"),
     F(JOIN, "first += AsInt(segment.ops[i].type.shape.back()).value_or(0);", ""),
     F(JOIN, "features = features + weight.type.shape[0];", "features = weight.type.shape[0];"),
@@ -132,6 +148,10 @@ FAULTS = [
     F(UNITS, "static_cast<int>(arriving.count()) != all.count", "false"),
     F(UNITS, "if (*bytes != n.bytes)", "if (!@ && *bytes != n.bytes)"),
     F(UNITS, "SaturatedProduct(*trips, *inside)", "*inside"),
+    F(UNITS, "load->barrier != arrive.barrier || !Equal(load->barrier_index, arrive.index)",
+      "load->barrier != arrive.barrier"),
+    F(UNITS, "overlap = overlap ||", "overlap = @ ? false : overlap ||"),
+    F(UNITS, "Within(event.nest, load.nest)", "true"),
     F(UNIT_MEMORY, "std::max(128, 8 * map->swizzle)", "128"),
     F(UNIT_MEMORY, "extent < 1 || extent > 256", "extent < 1"),
     F(UNIT_MEMORY, "if (!Reaches(name, indices, bytes / SizeOf(dtype)))",
@@ -143,6 +163,17 @@ FAULTS = [
     F(STMT, "indices[i] + (width - 1)", "indices[i]"),
     F("ir/shared_layout.cc", "SaturatedSum(layout.total_bytes, alloc->alignment - 1) / alloc->alignment *\n"
                              "                     alloc->alignment", "layout.total_bytes"),
+    # ---- what the interpreter knows of the units of a GPU
+    F(WARPS, "barrier.pending != 0 || barrier.bytes != 0", "barrier.pending != 0"),
+    F(WARPS, "lane != 0 && order_[lane].seen[0] < barrier.init_epoch", "false"),
+    F(WARPS, "static_cast<int>(queue.groups.size()) > pending", "static_cast<int>(queue.groups.size()) > pending + 1"),
+    F(WARPS, "const int epoch = groups[size - 1 - pending];", "const int epoch = groups[size - 1 - (@ ? 0 : pending)];"),
+    F("interp/warpgroup_matrix.cc", "if (!shared_a) warps.Hold(warp, {&a.memory, a.offset, a_count});", ""),
+    F(WGMMA, "byte_address >> 3 & (swizzle - 16)", "byte_address >> 4 & (swizzle - 16)"),
+    F(WGMMA, "row / width * (swizzled ? layout.leading : layout.stride)",
+      "row / width * (swizzled || @ ? layout.leading : layout.stride)"),
+    F(WGMMA, "k / 8 * (swizzled ? layout.stride : layout.leading)",
+      "k / 8 * (swizzled || @ ? layout.stride : layout.leading)"),
     # ---- CUDA text
     F(EMIT, "if (load.guard) {", "if (!@ && load.guard) {"),
     F(EMIT, 'Line(Guard(store.guard), "*("', 'Line(@ ? std::string() : Guard(store.guard), "*("'),
@@ -158,5 +189,13 @@ FAULTS = [
     F(PLAN, "if (from_outside) touch(arg, end);", ""),
     F(PLAN, "touch(carry.inside, end);", ""),
     F(CARRY, "LastRead(carry.inside, s) >= Making(carry.yield, s)", "LastRead(carry.inside, s) > Making(carry.yield, s)"),
+    F(CARRY, "taken.insert(carry.initial).second", "true"),
+    F(CARRY, "!yielded.insert(carry.yield).second", "false"),
+    F(CARRY, "!ReadFrom(carry.initial, s)", "true"),
+    F("compile.cc", "batch->min = batch->max + 1;", "batch->min = batch->max;"),
+    F("compile.cc", "if (batch->max < batch->min) continue;", ""),
+    F("client/runtime/runtime.cc", "found->second < symbol.min() || found->second > symbol.max()",
+      "found->second < symbol.min()"),
+    F("client/runtime/program_check.cc", "return a.name() == b.name();", "return @ ? false : a.name() == b.name();"),
     F("program/split_prepare.cc", "if (read && flow_.values[launch.args[k]].per_iteration) return true;", ""),
 ]
