@@ -70,7 +70,7 @@ FAULTS = [
     F(DISTRIBUTE, "bool transposed = !Varies(*b, k.axis, b->indices.size() - 1);",
       "bool transposed = !@ && !Varies(*b, k.axis, b->indices.size() - 1);"),
     F(DISTRIBUTE, "(rows.index * columns.count + columns.index) * 4", "(columns.index * rows.count + rows.index) * 4"),
-    F(DISTRIBUTE, "[&](size_t d) { return EndsWith(layout[d], kRowEnd); });", "[&](size_t) { return false; });"),
+    F(DISTRIBUTE, "EndsWith(layout[d], kRowEnd)", "false"),
     F(DISTRIBUTE, "part = part * 16;", "part = part * (@ ? 0 : 16);"),
     F(DISTRIBUTE, "columns.index * 4;", "(@ ? IntLit(0) : columns.index * 4);"),
     F(DISTRIBUTE, "index * extent + value;\n    return index;", "(@ ? index + value : index * extent + value);\n"
