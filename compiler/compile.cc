@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/codegen/cuda_emitter.h"
 #include "compiler/fingerprint.h"
@@ -68,12 +67,9 @@ class Clock {
 };
 
 absl::StatusOr<std::optional<ir::DType>> StorageDType(program::DType dtype) {
-  switch (dtype) {
-    case program::DType::kUnspecified: return std::optional<ir::DType>();
-    case program::DType::kFloat32: return std::optional(ir::DType::kF32);
-    case program::DType::kBFloat16: return std::optional(ir::DType::kBF16);
-    case program::DType::kFloat16: return std::optional(ir::DType::kF16);
-    default: break;
+  if (dtype == program::DType::kUnspecified) return std::optional<ir::DType>();
+  for (ir::DType storage : {ir::DType::kF32, ir::DType::kBF16, ir::DType::kF16}) {
+    if (program::FromIr(storage) == dtype) return std::optional(storage);
   }
   return absl::InvalidArgumentError("dtype: expected float32, bfloat16 or float16");
 }

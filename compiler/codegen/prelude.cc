@@ -13,19 +13,27 @@ struct Entry {
   std::string text;
 };
 
+// "A, B": `item` of each number below `count`.
+std::string List(int count, const auto& item) {
+  std::string list;
+  for (int i = 0; i < count; ++i) list += Cat(i ? ", " : "", item(i));
+  return list;
+}
+
+// Operands of an asm statement: "%2, %3" are two from 2 on.
+std::string Places(int count, int first) {
+  return List(count, [&](int i) { return Cat("%", first + i); });
+}
+
 // ldmatrix of `count` 8x8 matrices: this lane gives the address of a row and gets one register of each.
 Entry LoadMatrix(int count, bool transposed) {
   std::string name = Cat("load_matrix_x", count, transposed ? "_transposed" : "");
-  std::string places, registers;
-  for (int i = 0; i < count; ++i) {
-    places += Cat(i ? ", %" : "%", i);
-    registers += Cat(i ? ", " : "", "\"=r\"(r[", i, "])");
-  }
+  const std::string registers = List(count, [](int i) { return Cat("\"=r\"(r[", i, "])"); });
   std::string text =
       Cat("__device__ __forceinline__ void ", name, R"((void* target, const void* row) {
   unsigned* r = (unsigned*)target;
   asm volatile("ldmatrix.sync.aligned.m8n8.x)",
-          count, transposed ? ".trans" : "", ".shared.b16 {", places, "}, [%", count,
+          count, transposed ? ".trans" : "", ".shared.b16 {", Places(count, 0), "}, [%", count,
           R"(];"
                : )",
           registers, R"( : "r"(shared_address(row)) : "memory");
@@ -51,23 +59,19 @@ Entry Mma16(const std::string& type) {
 
 // Bulk copies of a box with `rank` coordinates, the innermost first.
 Entry BulkCopy(int rank, bool load) {
-  std::string parameters, places, values;
-  for (int i = 0; i < rank; ++i) {
-    parameters += Cat(", int c", i);
-    places += Cat(i ? ", %" : "%", i + 2);
-    values += Cat(", \"r\"(c", i, ")");
-  }
+  const std::string parameters = List(rank, [](int i) { return Cat("int c", i); });
+  const std::string values = List(rank, [](int i) { return Cat("\"r\"(c", i, ")"); });
   const std::string name = Cat(load ? "bulk_load_" : "bulk_store_", rank);
-  const std::string box = Cat("[%1, {", places, "}]");
+  const std::string box = Cat("[%1, {", Places(rank, 2), "}]");
   return {name, "shared_address",
           Cat("__device__ __forceinline__ void ", name,
-              load ? "(void* memory, const TensorMap* map, void* barrier"
-                   : "(const void* memory, const TensorMap* map",
+              load ? "(void* memory, const TensorMap* map, void* barrier, "
+                   : "(const void* memory, const TensorMap* map, ",
               parameters, ") {\n  asm volatile(\"cp.async.bulk.tensor.", rank,
               load ? "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
                    : "d.global.shared::cta.tile.bulk_group ",
               load ? Cat("[%0], ", box, ", [%", rank + 2, "]") : box + ", [%0]",
-              ";\"\n               :: \"r\"(shared_address(memory)), \"l\"(map)", values,
+              ";\"\n               :: \"r\"(shared_address(memory)), \"l\"(map), ", values,
               load ? ", \"r\"(shared_address(barrier))" : "", " : \"memory\");\n}")};
 }
 
@@ -81,8 +85,8 @@ Entry Instruction(const std::string& name, const std::string& ptx, bool constant
 
 // An asm statement that reads or writes memory is volatile and clobbers memory, so that it stays between
 // its barriers. Pointers into shared memory are converted to the 32-bit addresses that PTX wants.
-const std::vector<Entry>& Table() {
-  static const auto* table = new std::vector<Entry>{
+std::vector<Entry> MakeTable() {
+  std::vector<Entry> table = {
       {"bf16", "", "typedef unsigned short bf16;"},
       {"f16", "", "typedef unsigned short f16;"},
       {"INFINITY_F32", "", "#define INFINITY_F32 __int_as_float(0x7f800000)"},
@@ -143,22 +147,14 @@ __device__ __forceinline__ void copy_async(void* target, const void* source, boo
 })"},
       Instruction("copy_async_commit", "cp.async.commit_group"),
       Instruction("copy_async_wait", "cp.async.wait_group", true),
-      LoadMatrix(1, false),
-      LoadMatrix(1, true),
-      LoadMatrix(2, false),
-      LoadMatrix(2, true),
-      LoadMatrix(4, false),
-      LoadMatrix(4, true),
-      BulkCopy(1, true),
-      BulkCopy(2, true),
-      BulkCopy(3, true),
-      BulkCopy(4, true),
-      BulkCopy(5, true),
-      BulkCopy(1, false),
-      BulkCopy(2, false),
-      BulkCopy(3, false),
-      BulkCopy(4, false),
-      BulkCopy(5, false),
+  };
+  for (int count : {1, 2, 4}) {
+    for (bool transposed : {false, true}) table.push_back(LoadMatrix(count, transposed));
+  }
+  for (bool load : {true, false}) {
+    for (int rank = 1; rank <= 5; ++rank) table.push_back(BulkCopy(rank, load));
+  }
+  const std::vector<Entry> others = {
       Mma16("bf16"),
       Mma16("f16"),
       {"mma_m16n8k8_tf32", "",
@@ -223,6 +219,12 @@ __device__ __forceinline__ unsigned long long wgmma_operand(const void* start, i
          (unsigned long long)(stride >> 4 & 0x3fff) << 32 | (unsigned long long)mode << 62;
 })"},
   };
+  table.insert(table.end(), others.begin(), others.end());
+  return table;
+}
+
+const std::vector<Entry>& Table() {
+  static const auto* table = new std::vector<Entry>(MakeTable());
   return *table;
 }
 
@@ -248,27 +250,24 @@ std::string Prelude::UseWgmma(const ir::Wgmma& n, bool a_in_registers) {
                                               : "_k",
                                b_turned ? "_mn" : "_k");
   const int count = n.n / 2, a_words = a_in_registers ? 4 : 1;
-  std::string places, operands, a_places, a_operands;
-  for (int i = 0; i < count; ++i) {
-    places += Cat(i ? ", %" : "%", i);
+  std::string operands;
+  for (int i = 0; i < count; ++i)
     operands += Cat(i % 8 ? ", " : i ? ",\n        " : "", "\"+f\"(c[", i, "])");
-  }
-  for (int i = 0; i < a_words; ++i) {
-    a_places += Cat(i ? ", %" : "%", count + i);
-    a_operands += a_in_registers ? Cat(i ? ", " : "", "\"r\"(a[", i, "])") : "\"l\"(a)";
-  }
+  const std::string a_operands =
+      a_in_registers ? List(a_words, [](int i) { return Cat("\"r\"(a[", i, "])"); }) : "\"l\"(a)";
   const std::string turned =
       tf32 ? "" : Cat(a_in_registers ? std::string() : Cat(", ", a_turned), ", ", b_turned);
-  wgmma_[name] = Cat("__device__ __forceinline__ void ", name, "(float* c, ",
-                     a_in_registers ? "const void* fragment" : "unsigned long long a",
-                     ", unsigned long long b, bool keep) {\n",
-                     a_in_registers ? "  const unsigned* a = (const unsigned*)fragment;\n" : "",
-                     "  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %", count + a_words + 1,
-                     ", 0;\\n\"\n      \"wgmma.mma_async.sync.aligned.m64n", n.n, "k",
-                     tf32 ? 8 : 16, ".f32.", type, ".", type, " {", places, "}, \"\n      \"",
-                     a_in_registers ? "{" : "", a_places, a_in_registers ? "}" : "", ", %",
-                     count + a_words, ", p, 1, 1", turned, ";\\n}\"\n      : ", operands,
-                     "\n      : ", a_operands, ", \"l\"(b), \"r\"((int)keep) : \"memory\");\n}");
+  wgmma_[name] =
+      Cat("__device__ __forceinline__ void ", name, "(float* c, ",
+          a_in_registers ? "const void* fragment" : "unsigned long long a",
+          ", unsigned long long b, bool keep) {\n",
+          a_in_registers ? "  const unsigned* a = (const unsigned*)fragment;\n" : "",
+          "  asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %", count + a_words + 1,
+          ", 0;\\n\"\n      \"wgmma.mma_async.sync.aligned.m64n", n.n, "k", tf32 ? 8 : 16, ".f32.",
+          type, ".", type, " {", Places(count, 0), "}, \"\n      \"", a_in_registers ? "{" : "",
+          Places(a_words, count), a_in_registers ? "}" : "", ", %", count + a_words, ", p, 1, 1",
+          turned, ";\\n}\"\n      : ", operands, "\n      : ", a_operands,
+          ", \"l\"(b), \"r\"((int)keep) : \"memory\");\n}");
   return name;
 }
 

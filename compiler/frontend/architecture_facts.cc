@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/frontend/architecture_facts.h"
 
+#include "compiler/support/lookup.h"
+
 namespace hackc::frontend {
 
 const std::vector<ArchitectureFacts>& AllArchitectures() {
@@ -31,17 +33,11 @@ const std::vector<ArchitectureFacts>& AllArchitectures() {
 }
 
 const ArchitectureFacts* FindArchitecture(std::string_view model_type) {
-  for (const ArchitectureFacts& facts : AllArchitectures()) {
-    if (facts.model_type == model_type) return &facts;
-  }
-  return nullptr;
+  return FindBy(AllArchitectures(), &ArchitectureFacts::model_type, model_type);
 }
 
 const ArchitectureFacts* FindArchitectureByClass(std::string_view architecture) {
-  for (const ArchitectureFacts& facts : AllArchitectures()) {
-    if (facts.architecture == architecture) return &facts;
-  }
-  return nullptr;
+  return FindBy(AllArchitectures(), &ArchitectureFacts::architecture, architecture);
 }
 
 }  // namespace hackc::frontend

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/frontend/config_reader.h"
 
-#include "absl/status/status.h"
 #include "compiler/frontend/json_text.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/status_macros.h"

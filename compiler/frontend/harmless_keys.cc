@@ -5,7 +5,6 @@
 #include <set>
 
 #include "compiler/frontend/json_text.h"
-#include "compiler/support/cat.h"
 
 namespace hackc::frontend {
 namespace {

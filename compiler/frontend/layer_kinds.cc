@@ -2,7 +2,6 @@
 #include "compiler/frontend/layer_kinds.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
 #include "compiler/frontend/json_text.h"

@@ -3,8 +3,6 @@
 
 #include <cmath>
 
-#include "compiler/ir/expr_query.h"
-
 namespace hackc::interp {
 namespace {
 

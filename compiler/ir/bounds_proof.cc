@@ -5,7 +5,6 @@
 #include <numeric>
 #include <optional>
 
-#include "compiler/ir/expr_query.h"
 #include "compiler/ir/linear.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
@@ -58,22 +57,22 @@ int64_t Multiple(const Expr& goal, const Expr& fact) {
 
 }  // namespace
 
+bool IsSum(const Expr& e) {
+  if (IsFloat(e->dtype)) return false;
+  if (const Unary* unary = As<Unary>(e)) return unary->op == UnaryOp::kNeg;
+  const Binary* binary = As<Binary>(e);
+  return binary && (binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kSub ||
+                    binary->op == BinaryOp::kMul || binary->op == BinaryOp::kShl);
+}
+
 bool IsExact(const Expr& e, const RangeMap& ranges) {
   const auto below = [&](const Expr& parent) {
     const std::vector<Expr> children = Children(parent);
     return absl::c_all_of(children,
                           [&](const Expr& child) { return !child || IsExact(child, ranges); });
   };
-  const auto is_sum = [](const Expr& node) {
-    const Binary* binary = As<Binary>(node);
-    const Unary* unary = As<Unary>(node);
-    return !IsFloat(node->dtype) &&
-           ((binary && (binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kSub ||
-                        binary->op == BinaryOp::kMul || binary->op == BinaryOp::kShl)) ||
-            (unary && unary->op == UnaryOp::kNeg));
-  };
   if (As<Load>(e)) return true;
-  if (!is_sum(e)) return below(e);
+  if (!IsSum(e)) return below(e);
   const Range bounds = Bounds(e, ranges);
   const Range limits = e->dtype == DType::kI32 ? Range{INT32_MIN, INT32_MAX} : kUnknownRange;
   if (bounds.min < limits.min || bounds.max > limits.max || bounds.min == -kNoLimit ||
@@ -83,7 +82,7 @@ bool IsExact(const Expr& e, const RangeMap& ranges) {
   // Sums wrap: what leaves the dtype inside of one and is back at its end does no harm.
   const Linear linear = ToLinear(e);
   return absl::c_all_of(linear.terms, [&](const Linear::Term& term) {
-    return is_sum(term.atom) ? below(term.atom) : IsExact(term.atom, ranges);
+    return IsSum(term.atom) ? below(term.atom) : IsExact(term.atom, ranges);
   });
 }
 

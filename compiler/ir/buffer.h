@@ -28,6 +28,7 @@ struct SymbolDecl {
 };
 
 enum class Access : uint8_t { kRead, kWrite, kReadWrite };
+HACKC_ENUM_NAMES(Access, "read", "write", "readwrite")
 
 // A row-major dense buffer in global memory that a function takes as a parameter.
 struct BufferDecl {
@@ -37,5 +38,6 @@ struct BufferDecl {
   Access access = Access::kRead;
   SourceLine line = {};
 };
+HACKC_FIELDS(BufferDecl, "buffer", name, dtype, shape, access)
 
 }  // namespace hackc::ir

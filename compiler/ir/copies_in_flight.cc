@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "compiler/ir/expr_query.h"
 #include "compiler/ir/rewrite.h"
 
 namespace hackc::ir {

@@ -2,11 +2,9 @@
 #include "compiler/ir/expr.h"
 
 #include <algorithm>
-#include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 
-#include "compiler/ir/expr_query.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/text_lexer.h"
 #include "compiler/support/cat.h"
@@ -102,10 +100,7 @@ void Add(std::string& out, const std::vector<Expr>& items) {
     PrintTo(items[i], out);
   }
 }
-template <typename T>
-void Add(std::string& out, const T& text) {
-  AppendTo(out, text);
-}
+void Add(std::string& out, const auto& text) { AppendTo(out, text); }
 
 void PrintTo(const Expr& e, std::string& out) {
   if (!e) return;
@@ -349,6 +344,12 @@ std::vector<std::string> FreeVars(const Expr& e) {
     if (seen.insert(var.name).second) names.push_back(var.name);
   });
   return names;
+}
+
+bool Uses(const Expr& e, const std::string& variable) {
+  bool uses = false;
+  Walk(e, [&](const Var& var) { uses |= var.name == variable; });
+  return uses;
 }
 
 std::vector<const Load*> Loads(const Expr& e) {

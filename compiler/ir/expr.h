@@ -170,7 +170,9 @@ Expr And(const Expr& a, const Expr& b);  // absent or true operands vanish; both
 // --- queries ------------------------------------------------------------------------------------
 bool Equal(const Expr& a, const Expr& b);     // structural; absent equals absent
 std::optional<int64_t> AsInt(const Expr& e);  // value of an integer literal
-std::string Print(const Expr& e);             // absent prints as ""; expr_parser.h is the inverse
+bool IsComparison(BinaryOp op);
+int64_t FloorDivide(int64_t a, int64_t b);  // b is neither 0 nor -1
+std::string Print(const Expr& e);           // absent prints as ""; expr_parser.h is the inverse
 inline bool SameValue(const Expr& a, const Expr& b) { return Equal(a, b); }
 
 struct ExprEqual {
@@ -209,6 +211,7 @@ Expr Substitute(const Expr& e, const Map& replacements) {
 
 // Names of the variables in `e`, in order of first appearance.
 std::vector<std::string> FreeVars(const Expr& e);
+bool Uses(const Expr& e, const std::string& variable);
 std::vector<const Load*> Loads(const Expr& e);
 // Those that are not inside another load's indices or guard.
 std::vector<const Load*> OuterLoads(const Expr& e);
@@ -216,6 +219,12 @@ std::vector<const Load*> OuterLoads(const Expr& e);
 template <typename T>
 const T* As(const Expr& e) {
   return e ? std::get_if<T>(&e->node) : nullptr;
+}
+
+// Integers of one dtype, or a literal that takes the other's: what IR before its verification may lack.
+inline bool CanSubtract(const Expr& a, const Expr& b) {
+  return IsInteger(a->dtype) && IsInteger(b->dtype) &&
+         (a->dtype == b->dtype || AsInt(a) || AsInt(b));
 }
 
 }  // namespace hackc::ir

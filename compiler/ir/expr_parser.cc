@@ -4,9 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/ir/expr_query.h"
-#include "compiler/support/cat.h"
-
 namespace hackc::ir {
 namespace {
 

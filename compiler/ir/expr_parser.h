@@ -17,7 +17,6 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "compiler/ir/buffer.h"
 #include "compiler/ir/expr.h"
 #include "compiler/ir/text_lexer.h"
 

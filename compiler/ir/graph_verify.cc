@@ -227,8 +227,7 @@ class OpVerifier {
   }
 
   // Every operand is there but those that may be absent.
-  template <typename T>
-  bool Complete(const T& node) {
+  bool Complete(const auto& node) {
     bool complete = true;
     ForEachOperand(node, [&](std::string_view field, const std::string& name) {
       if (!name.empty() || field == "bias" || field == "page_table" || field == "positions") return;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "compiler/ir/expr_query.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/shared_layout.h"
 

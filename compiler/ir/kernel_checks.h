@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: MIT
-// What the checks of Kernel IR ask about the place of a statement: whether threads differ in getting there,
-// and which; whether an address is aligned; registers. The inside of kernel_verify.cc and unit_verify.cc.
+// The inside of kernel_verify.cc. What its checks ask about the place of a statement: whether threads differ in getting
+// there, and which; whether an address is aligned; registers (kernel_checks.cc). And the rules of kernel_verify.h on
+// roles and on the units that work beside the threads: mbarriers, bulk copies, wgmma, named barriers, atomics
+// (unit_verify.cc, unit_memory_verify.cc).
 //
 // Thread safety: an object belongs to one thread.
 #pragma once
 
 #include <bitset>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "compiler/ir/kernel_verify.h"
 #include "compiler/ir/stmt_verify.h"
+#include "compiler/ir/wgmma_layout.h"
 
 namespace hackc::ir {
 
@@ -17,6 +22,8 @@ namespace hackc::ir {
 enum class Varies : uint8_t { kNever, kByWarp, kByThread };
 
 using ThreadSet = std::bitset<1024>;
+
+int64_t BoxElements(const BulkMap& map);
 
 class KernelChecks : public StmtVerifier {
  public:
@@ -51,10 +58,69 @@ class KernelChecks : public StmtVerifier {
     if (Control() == Varies::kByThread) Error("warp", "only some lanes of a warp get here");
   }
 
+  // ---- roles and units
+  void DeclareMaps();
+  void CheckMbarriers(const Alloc& n);
+  void CheckUnit(const Role& n);
+  void CheckUnit(const NamedBarrier& n);
+  void CheckUnit(const MbarrierInit& n);
+  void CheckUnit(const MbarrierArrive& n);
+  void CheckUnit(const MbarrierWait& n);
+  void CheckUnit(const BulkLoad& n);
+  void CheckUnit(const BulkStore& n);
+  void CheckUnit(const BulkCommit&) { commits_.push_back(nest_); }
+  void CheckUnit(const BulkWait& n);
+  void CheckUnit(const Wgmma& n);
+  void CheckUnit(const WgmmaFence&) { WholeWarpgroups(); }
+  void CheckUnit(const WgmmaCommit&) { WholeWarpgroups(); }
+  void CheckUnit(const WgmmaWait& n);
+  void CheckUnit(const AtomicAdd& n);
+  void CheckBlockBarrier() { barrier_after_init_ = true; }
+  void CheckUnitsEnd();  // when all statements have been seen
+
   const KernelFn& kernel_;
   std::set<std::string> unrolled_;
 
  private:
+  // A statement on mbarriers, where it stands and who gets there.
+  struct Event {
+    std::vector<Stmt> nest;
+    ThreadSet threads;
+    bool known = true;  // `threads`; false: an error was reported here
+  };
+  // Of one array of mbarriers, or at one named barrier.
+  struct Meetings {
+    int count = 0;  // arrivals of a phase
+    RuleIn<kKernelRules> rule;
+    std::vector<Event> arrives = {}, waits = {}, loads = {};
+  };
+
+  void ErrorAt(const Event& event, RuleIn<kKernelRules> rule, const auto&... parts) {
+    const std::vector<Stmt> here = std::exchange(nest_, event.nest);
+    Error(rule, parts...);
+    nest_ = here;
+  }
+  Meetings* UseOf(const std::string& name, const Expr& index);
+  void AddEvent(std::vector<Event>& events, RuleIn<kKernelRules> rule);
+  const BulkMap* FindMap(const std::string& name) const {
+    return FindBy(kernel_.maps, &BulkMap::name, name);
+  }
+  void CheckBox(const std::string& map, const std::vector<Expr>& coordinates,
+                const std::string& memory, const std::vector<Expr>& indices, bool load);
+  bool WholeWarpgroups();
+  void CheckOperand(const std::string& name, const std::vector<Expr>& indices,
+                    const OperandLayout& layout, DType dtype, int rows, int depth);
+  // Elements from the array's start to `reach` elements after @name[indices] are all inside it.
+  bool Reaches(const std::string& name, const std::vector<Expr>& indices, int64_t reach);
+  // Bytes of the bulk loads in `block` that complete on the same mbarrier; absent: not a constant.
+  std::optional<int64_t> BytesOn(const Block& block, const MbarrierArrive& arrive) const;
+  void CheckRelease(const std::string& name, const Meetings& empty);
+
+  bool barrier_after_init_ = true;
+  std::map<std::string, Meetings> meetings_;  // by "@name" or "barrier 1"
+  std::vector<Event> stores_;
+  std::vector<std::vector<Stmt>> commits_, store_waits_;
+
   std::unordered_map<std::string, Varies> varies_;    // lets; everything else is the same for all
   std::unordered_map<std::string, Expr> let_values_;  // with the lets in them replaced
   std::vector<Varies> control_;

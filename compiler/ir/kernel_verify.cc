@@ -4,10 +4,9 @@
 #include <algorithm>
 
 #include "compiler/ir/copies_in_flight.h"
-#include "compiler/ir/expr_query.h"
+#include "compiler/ir/kernel_checks.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/shared_layout.h"
-#include "compiler/ir/unit_verify.h"
 
 namespace hackc::ir {
 namespace {
@@ -15,10 +14,10 @@ namespace {
 // Elements of one register array. A thread has 255 registers; far beyond them an array is memory.
 constexpr int64_t kMaxRegisters = 1024;
 
-class KernelVerifier : public UnitVerifier {
+class KernelVerifier : public KernelChecks {
  public:
   KernelVerifier(const KernelFn& kernel, const KernelLimits& limits)
-      : UnitVerifier(kernel), limits_(limits) {}
+      : KernelChecks(kernel), limits_(limits) {}
 
  protected:
   bool Allows(const Stmt& s) override {

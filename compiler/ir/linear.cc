@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/linear.h"
 
-#include <algorithm>
-
 namespace hackc::ir {
 namespace {
 

@@ -14,8 +14,10 @@ ExprScope ModuleScope::Expressions() const {
 }
 
 std::string PrintType(const ValueType& type) {
-  std::string out(Name(type.dtype));
-  PrintValue(type.shape, out);
+  std::string out;
+  ValueType printed = type;
+  Text printer(out);
+  Form(printer, ModuleScope(), printed);
   return out;
 }
 

@@ -57,8 +57,7 @@ void ChooseKind(Text& text, std::string_view level, std::variant<Kinds...>& op) 
 }
 
 // `form(text, scope, op)` is one operation behind "%x: bf16[4] = ".
-template <typename Op>
-void OpForm(Text& text, const ModuleScope& scope, Op& op, auto&& form) {
+void OpForm(Text& text, const ModuleScope& scope, auto& op, auto&& form) {
   text(Percent(op.out, "the operation's result"), ": ");
   Form(text, scope, op.type);
   text(" = ");

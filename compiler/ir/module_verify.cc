@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/module_verify.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include "compiler/ir/expr_parser.h"
-#include "compiler/ir/expr_query.h"
 #include "compiler/ir/linear.h"
 #include "compiler/ir/text_lexer.h"
 

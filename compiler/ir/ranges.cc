@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "compiler/ir/expr_query.h"
 #include "compiler/ir/linear.h"
 
 namespace hackc::ir {
@@ -240,18 +239,14 @@ Expr WithoutLoads(const Expr& e) {
 }
 
 bool Grows(const Expr& e, const std::string& name) {
-  const auto uses = [&](const Expr& part) {
-    const std::vector<std::string> names = FreeVars(part);
-    return std::find(names.begin(), names.end(), name) != names.end();
-  };
-  if (As<Var>(e) || !uses(e)) return true;
+  if (As<Var>(e) || !Uses(e, name)) return true;
   const auto* binary = As<Binary>(e);
   if (binary == nullptr || !Grows(binary->a, name)) return false;
   switch (binary->op) {
     case BinaryOp::kAdd:
     case BinaryOp::kMin:
     case BinaryOp::kMax: return Grows(binary->b, name);
-    case BinaryOp::kSub: return !uses(binary->b);
+    case BinaryOp::kSub: return !Uses(binary->b, name);
     case BinaryOp::kMul:
     case BinaryOp::kFloorDiv: return AsInt(binary->b).value_or(0) > 0;
     default: return false;

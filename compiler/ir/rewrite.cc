@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/rewrite.h"
 
-#include <set>
 #include <type_traits>
 #include <unordered_map>
-
-#include "compiler/ir/stmt_fields.h"
 
 namespace hackc::ir {
 namespace {
@@ -39,10 +36,7 @@ struct ExprMapper {
     for (Expr& e : list) changed |= (*this)(e);
     return changed;
   }
-  template <typename T>
-  bool operator()(T&) const {
-    return false;
-  }
+  bool operator()(auto&) const { return false; }
 };
 
 class StmtRewriter {
@@ -144,6 +138,12 @@ Block RenameAll(const Block& block, const std::function<std::string(const std::s
     if (renamed == s) return std::nullopt;
     return Block{renamed};
   });
+}
+
+std::set<std::string> NamesIn(const Block& block) {
+  std::set<std::string> names;
+  RenameAll(block, [&](const std::string& name) { return names.insert(name), name; });
+  return names;
 }
 
 Block InLoops(const std::vector<For>& loops, Block body) {

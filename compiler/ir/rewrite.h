@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "compiler/ir/stmt.h"
@@ -69,6 +70,9 @@ void WalkExprs(const Block& block, Visit&& visit) {
     WalkWholeExprs(block, [&](const Expr& e) { Walk(e, visit); });
   }
 }
+
+// All names that are declared or used in `block`.
+std::set<std::string> NamesIn(const Block& block);
 
 // `body` in the loops, the first the outermost; their own bodies do not count.
 Block InLoops(const std::vector<For>& loops, Block body);

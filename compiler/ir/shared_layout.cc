@@ -29,10 +29,8 @@ void Collect(const Block& body, SharedLayout& layout) {
 }  // namespace
 
 const SharedSlot* SharedLayout::Find(std::string_view name) const {
-  for (const SharedSlot& slot : slots) {
-    if (slot.alloc->name == name) return &slot;
-  }
-  return nullptr;
+  return FindBy(
+      slots, [](const SharedSlot& slot) { return slot.alloc->name; }, name);
 }
 
 SharedLayout LayoutShared(const Block& body) {

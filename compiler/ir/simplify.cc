@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "compiler/ir/expr_query.h"
 #include "compiler/ir/linear.h"
 
 namespace hackc::ir {

@@ -37,6 +37,7 @@ using Block = std::vector<Stmt>;
 
 // What a loop means. A contract axis is a reduce axis of a sum of products.
 enum class AxisRole : uint8_t { kFree, kReduce, kContract };
+HACKC_ENUM_NAMES(AxisRole, "free", "reduce", "contract")
 
 // How a loop runs. Loop level knows only kSequential.
 enum class LoopKind : uint8_t {
@@ -48,6 +49,7 @@ enum class LoopKind : uint8_t {
   kLocal,   // Tile level: spread over threads and registers as `digits` say
   kUnroll,  // Kernel level: unrolled; indices of register arrays become constants
 };
+HACKC_ENUM_NAMES(LoopKind, "sequential", "grid_x", "grid_y", "grid_z", "serial", "local", "unroll")
 constexpr bool IsGrid(LoopKind kind) {
   return kind == LoopKind::kGridX || kind == LoopKind::kGridY || kind == LoopKind::kGridZ;
 }
@@ -60,6 +62,7 @@ struct Digit {
   int stride = 1;  // kThread: digit = (thread / stride) % extent; power of two
   bool operator==(const Digit&) const = default;
 };
+HACKC_ENUM_NAMES(Digit::Kind, "thread", "register", "matrix")
 
 struct For {
   std::string axis;
@@ -69,11 +72,13 @@ struct For {
   std::vector<Digit> digits;  // kLocal only; the product of extents equals `extent`
   Block body;
 };
+HACKC_FIELDS(For, "for", axis, role, kind, extent, digits, body)
 
 struct Let {
   std::string name;
   Expr value;
 };
+HACKC_FIELDS(Let, "let", name, value)
 
 // Declares a reduction state at its identity. `extents` is empty for a scalar; otherwise one state for
 // each coordinate (static extents), updated and read by index. Tile level: one dimension for each local
@@ -85,6 +90,7 @@ struct Accumulator {
   std::vector<Expr> extents;
   std::vector<std::vector<Digit>> layout;
 };
+HACKC_FIELDS(Accumulator, "acc", name, monoid, extents, layout)
 
 // Combines operands into a state. Reading the result is Var(name) for a scalar, Load(name, ...) otherwise.
 // When `guard` is present and false, nothing happens.
@@ -94,9 +100,11 @@ struct Accumulate {
   std::vector<Expr> operands;  // OperandCount(monoid) of them, float32
   Expr guard;
 };
+HACKC_FIELDS(Accumulate, "accumulate", name, indices, operands, guard)
 
 // How a store moves its value. kCpAsync: value must be a plain global load and the target shared.
 enum class CopyEngine : uint8_t { kRegisters, kCpAsync };
+HACKC_ENUM_NAMES(CopyEngine, "registers", "cp_async")
 
 // Writes one element of a buffer (global, local or shared). When `guard` is present and false, nothing.
 struct Store {
@@ -106,9 +114,11 @@ struct Store {
   Expr guard;
   CopyEngine engine = CopyEngine::kRegisters;
 };
+HACKC_FIELDS(Store, "store", buffer, indices, value, guard, engine)
 
 // ---- Tile level and below ------------------------------------------------------------------------
 enum class MemorySpace : uint8_t { kLocal, kShared, kMbarrier };
+HACKC_ENUM_NAMES(MemorySpace, "local", "shared", "mbarrier")
 
 // A block's own memory. Lives from here to the end of the enclosing body. kLocal at Tile level: a tile
 // spread over threads, whose layout is `layout` (one digit list for each dimension); at Kernel level: a
@@ -128,6 +138,7 @@ struct Alloc {
   // the allocation is in fills and reads slot i % slots, so that pipeline_copies may fill ahead.
   int slots = 1;
 };
+HACKC_FIELDS(Alloc, "alloc", name, dtype, space, extents, layout, padding, alignment, slots)
 
 // Tile level: the accumulations into local `name` so far are partial over the threads of the axis just
 // summed; make every thread hold the total. `thread_mask` has the bits of the thread index summed over.
@@ -136,12 +147,14 @@ struct Combine {
   Monoid monoid = Monoid::kSum;
   int thread_mask = 0;
 };
+HACKC_FIELDS(Combine, "combine", name, monoid, thread_mask)
 
 // ---- Kernel level ---------------------------------------------------------------------------------
 struct If {
   Expr condition;
   Block then;
 };
+HACKC_FIELDS(If, "if", condition, then)
 
 // Moves `width` consecutive elements between memory and a register array, or registers and memory.
 // The address must be a multiple of width * element size. kVectorLoad writes zeros when guarded off.
@@ -154,6 +167,7 @@ struct VectorLoad {
   int width = 1;
   Expr guard;
 };
+HACKC_FIELDS(VectorLoad, "vector_load", target, target_index, source, dtype, indices, width, guard)
 struct VectorStore {
   std::string target;
   std::vector<Expr> indices;
@@ -162,8 +176,10 @@ struct VectorStore {
   int width = 1;
   Expr guard;
 };
+HACKC_FIELDS(VectorStore, "vector_store", target, indices, source, source_index, width, guard)
 
 struct Barrier {};  // every thread of the block
+HACKC_FIELDS(Barrier, "barrier")
 
 // cp.async: `bytes` (4, 8 or 16) from global to shared; zero-fills when guarded off.
 struct AsyncCopy {
@@ -174,10 +190,13 @@ struct AsyncCopy {
   int bytes = 16;
   Expr guard;
 };
+HACKC_FIELDS(AsyncCopy, "async_copy", target, target_indices, source, source_indices, bytes, guard)
 struct AsyncCommit {};
+HACKC_FIELDS(AsyncCommit, "async_commit")
 struct AsyncWait {  // until at most `pending` groups of this thread are in flight
   int pending = 0;
 };
+HACKC_FIELDS(AsyncWait, "async_wait", pending)
 
 // ldmatrix: `count` 8x8 matrices of 16-bit elements from shared memory into consecutive 32-bit registers
 // of `target` starting at target_index; this lane's row address is @source[indices].
@@ -189,9 +208,11 @@ struct LoadMatrix {
   int count = 4;
   bool transposed = false;
 };
+HACKC_FIELDS(LoadMatrix, "load_matrix", target, target_index, source, indices, count, transposed)
 
 // mma.sync of one warp: accumulator += a * b on register arrays in the fragment layout of the PTX manual.
 enum class MmaShape : uint8_t { kM16N8K16, kM16N8K8 };
+HACKC_ENUM_NAMES(MmaShape, "m16n8k16", "m16n8k8")
 struct Mma {
   MmaShape shape = MmaShape::kM16N8K16;
   DType dtype = DType::kBF16;  // of a and b: kBF16 or kF16 (k16), kF32 read as tf32 (k8)
@@ -202,6 +223,7 @@ struct Mma {
   std::string b;
   Expr b_index;  // 4 elements (k16) or 2 (k8)
 };
+HACKC_FIELDS(Mma, "mma", shape, dtype, accumulator, accumulator_index, a, a_index, b, b_index)
 
 // buffer[indices] += value, in one step that others cannot come between; float32, global or shared.
 struct AtomicAdd {
@@ -210,6 +232,7 @@ struct AtomicAdd {
   Expr value;
   Expr guard;
 };
+HACKC_FIELDS(AtomicAdd, "atomic_add", buffer, indices, value, guard)
 
 // ---- Kernel level, sm_90a: warps with jobs of their own, and units that work beside them --------------
 //   alloc @full: i64 mbarrier[2]
@@ -231,29 +254,35 @@ struct Role {
   int registers = 0;  // of each thread from here on (setmaxnreg); 0: as launched
   Block body;
 };
+HACKC_FIELDS(Role, "role", first, warps, registers, body)
 struct NamedBarrier {  // bar.sync: until `threads` threads are at a barrier of this id
   int id = 1;          // 1 to 15
   int threads = 128;
 };
+HACKC_FIELDS(NamedBarrier, "named_barrier", id, threads)
 
 // An mbarrier counts arrivals and bytes of a phase; when both have come the next phase begins.
 struct MbarrierInit {  // all of @barrier, by thread 0; others may use them after a block barrier
   std::string barrier;
   int count = 1;  // arrivals of one phase
 };
+HACKC_FIELDS(MbarrierInit, "mbarrier_init", barrier, count)
 struct MbarrierArrive {  // of each thread that gets here; `bytes` more are expected in this phase
   std::string barrier;
   Expr index;
   int bytes = 0;
 };
+HACKC_FIELDS(MbarrierArrive, "mbarrier_arrive", barrier, index, bytes)
 struct MbarrierWait {  // until the phase of this parity (0 or 1) is over: the first phase is 0
   std::string barrier;
   Expr index;
   Expr parity;
 };
+HACKC_FIELDS(MbarrierWait, "mbarrier_wait", barrier, index, parity)
 
 // Writes of this thread, and those that it has seen, before reads of bulk copies and wgmma.
 struct ProxyFence {};
+HACKC_FIELDS(ProxyFence, "proxy_fence")
 // A box of tensor map `map` into shared memory, dense from @target[target_indices], swizzled as the map says;
 // zeros where coordinates are outside the tensor. Its bytes arrive at the mbarrier. One thread issues it.
 struct BulkLoad {
@@ -264,6 +293,8 @@ struct BulkLoad {
   std::string barrier;
   Expr barrier_index;
 };
+HACKC_FIELDS(BulkLoad, "bulk_load", target, target_indices, map, coordinates, barrier,
+             barrier_index)
 // The other way; what is outside is not written. Groups are those of the issuing thread.
 struct BulkStore {
   std::string map;
@@ -271,16 +302,20 @@ struct BulkStore {
   std::string source;
   std::vector<Expr> source_indices;
 };
+HACKC_FIELDS(BulkStore, "bulk_store", map, coordinates, source, source_indices)
 struct BulkCommit {};
+HACKC_FIELDS(BulkCommit, "bulk_commit")
 struct BulkWait {  // until at most `pending` groups are in flight
   int pending = 0;
   bool read = false;  // until they have read their source
 };
+HACKC_FIELDS(BulkWait, "bulk_wait", pending, read)
 
 // wgmma.mma_async of a warpgroup: accumulator (64 x n) += a (64 x k) * b (k x n), where k is 16, or 8 for
 // float32 read as tf32. b, and a unless it is a register array, lie in shared memory as a descriptor says:
 // from the first element, with byte strides between groups and the swizzle (ir/wgmma_layout.h).
 enum class Major : uint8_t { kK, kMN };  // which index is contiguous
+HACKC_ENUM_NAMES(Major, "k", "mn")
 struct Wgmma {
   int n = 8;  // multiple of 8 up to 256
   DType dtype = DType::kBF16;
@@ -297,11 +332,16 @@ struct Wgmma {
   Major b_major = Major::kK;
   int b_leading = 0, b_stride = 0, b_swizzle = 0;
 };
+HACKC_FIELDS(Wgmma, "wgmma", n, dtype, accumulator, accumulator_index, reset, a, a_indices, a_major,
+             a_leading, a_stride, a_swizzle, b, b_indices, b_major, b_leading, b_stride, b_swizzle)
 struct WgmmaFence {};  // registers that were touched, before the next wgmma
+HACKC_FIELDS(WgmmaFence, "wgmma_fence")
 struct WgmmaCommit {};
+HACKC_FIELDS(WgmmaCommit, "wgmma_commit")
 struct WgmmaWait {
   int pending = 0;
 };
+HACKC_FIELDS(WgmmaWait, "wgmma_wait", pending)
 
 using StmtVariant =
     std::variant<For, Let, Accumulator, Accumulate, Store, Alloc, Combine, If, VectorLoad,
@@ -333,6 +373,7 @@ struct Function {
   Block body;
   SourceLine line = {};  // of the schedule or launch
 };
+HACKC_FIELDS(Function, "fn", name, computes, symbols, buffers, body)
 
 struct LoopFn {
   Function fn;
@@ -349,6 +390,7 @@ struct AxisSchedule {
   std::vector<Digit> digits;
   bool operator==(const AxisSchedule&) const = default;
 };
+HACKC_FIELDS(AxisSchedule, "axis", axis, outer, steps, digits)
 
 // A load kept in shared memory, filled once for each iteration of the outer part of `axis`.
 struct StageSchedule {
@@ -359,10 +401,13 @@ struct StageSchedule {
   int padding = 0;  // elements
   bool operator==(const StageSchedule&) const = default;
 };
+HACKC_FIELDS(StageSchedule, "stage", buffer, axis, depth, engine, padding)
 
 enum class MatrixInstruction : uint8_t { kFma, kMma, kWgmma };
+HACKC_ENUM_NAMES(MatrixInstruction, "fma", "mma", "wgmma")
 // kSplit3: float32 from three products of parts.
 enum class PrecisionRecipe : uint8_t { kNative, kSplit3 };
+HACKC_ENUM_NAMES(PrecisionRecipe, "native", "split3")
 
 struct Schedule {
   int threads = 128;  // power of two
@@ -374,7 +419,13 @@ struct Schedule {
   int split_reduce = 1;       // blocks that share one reduction
   int min_blocks_per_sm = 1;  // launch bound
   bool operator==(const Schedule&) const = default;
+
+  const AxisSchedule* Find(std::string_view axis) const {  // null where it is not listed
+    return FindBy(axes, &AxisSchedule::axis, axis);
+  }
 };
+HACKC_FIELDS(Schedule, "schedule", threads, axes, stages, instruction, recipe, cluster,
+             split_reduce, min_blocks_per_sm)
 
 struct TileFn {
   Function fn;
@@ -392,6 +443,7 @@ struct BulkMap {
   int swizzle = 0;  // bytes: 0, 32, 64 or 128
   SourceLine line = {};
 };
+HACKC_FIELDS(BulkMap, "tensor_map", name, buffer, dims, strides, box, swizzle)
 
 struct KernelFn {
   Function fn;

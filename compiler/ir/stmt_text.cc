@@ -237,8 +237,7 @@ absl::StatusOr<Fn> Parse(std::string_view text) {
   return fn;
 }
 
-template <typename Fn>
-std::string Printed(Fn fn) {
+std::string Printed(auto fn) {
   std::string out;
   Text printer(out);
   Form(printer, fn);
@@ -246,22 +245,6 @@ std::string Printed(Fn fn) {
 }
 
 }  // namespace
-
-void PrintValue(const Digit& digit, std::string& out) {
-  out += Cat(Name(digit.kind), "(", digit.extent);
-  if (digit.kind == Digit::Kind::kThread || digit.stride != 1) out += Cat(", ", digit.stride);
-  out += ")";
-}
-
-absl::Status ParseValue(TextLexer& lexer, const ExprScope&, Digit& digit) {
-  HACKC_ASSIGN_OR_RETURN(digit.kind, ParseEnum<Digit::Kind>(lexer));
-  HACKC_RETURN_IF_ERROR(lexer.Expect("("));
-  HACKC_ASSIGN_OR_RETURN(digit.extent, lexer.SmallInteger("the digit's extent"));
-  if (lexer.Accept(",")) {
-    HACKC_ASSIGN_OR_RETURN(digit.stride, lexer.SmallInteger("the digit's stride"));
-  }
-  return lexer.Expect(")");
-}
 
 absl::StatusOr<LoopFn> ParseLoop(std::string_view text) { return Parse<LoopFn>(text); }
 absl::StatusOr<TileFn> ParseTile(std::string_view text) { return Parse<TileFn>(text); }

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/stmt_verify.h"
 
-#include <algorithm>
-
 #include "compiler/ir/expr_parser.h"
-#include "compiler/ir/expr_query.h"
 #include "compiler/ir/rewrite.h"
-#include "compiler/ir/stmt_fields.h"
 #include "compiler/ir/stmt_text.h"
 #include "compiler/ir/text_lexer.h"
 #include "compiler/support/internal_error.h"
@@ -253,12 +249,7 @@ void StmtVerifier::Expression(const Expr& e, std::string_view what, std::optiona
 
 // Sums, products and literals of i32, which the GPU computes in 32 bits.
 void StmtVerifier::VerifyRange(const Expr& e) {
-  const Binary* binary = As<Binary>(e);
-  const Unary* unary = As<Unary>(e);
-  const bool grows = As<IntLiteral>(e) || (unary && unary->op == UnaryOp::kNeg) ||
-                     (binary && (binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kSub ||
-                                 binary->op == BinaryOp::kMul || binary->op == BinaryOp::kShl));
-  if (e->dtype != DType::kI32 || !grows) return;
+  if (e->dtype != DType::kI32 || !(As<IntLiteral>(e) || IsSum(e))) return;
   const Range range = prover_.BoundsOf(e);
   if (range.min < INT32_MIN || range.max > INT32_MAX) {
     Error("overflow", "`", Print(e), "` may be ", range.min < INT32_MIN ? range.min : range.max,

@@ -2,12 +2,10 @@
 #include "compiler/ir/tensor_verify.h"
 
 #include "compiler/ir/bounds_proof.h"
-#include "compiler/ir/expr_query.h"
 #include "compiler/ir/module_text.h"
 #include "compiler/ir/module_verify.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/tensor_walk.h"
-#include "compiler/support/saturate.h"
 
 namespace hackc::ir {
 namespace {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/tensor_walk.h"
 
-#include <algorithm>
-
 namespace hackc::ir {
 namespace {
 

@@ -43,6 +43,14 @@ void Text::Name(const NameForm& form) {
   }
 }
 
+// thread(extent, stride), register(extent) or matrix(extent).
+void Text::Value(Digit& digit) {
+  (*this)(digit.kind, "(", Number(digit.extent, "the digit's extent"));
+  if (Has(", ", digit.kind == Digit::Kind::kThread || digit.stride != 1))
+    (*this)(Number(digit.stride, "the digit's stride"));
+  Words(")");
+}
+
 void Form(Text& text, SymbolDecl& symbol) {
   symbol.line = text.Line();
   text("symbol ", Plain(symbol.name, "the symbol's name"), " in ",

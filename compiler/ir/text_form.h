@@ -8,6 +8,10 @@
 //   Text reader(lexer, scope);         Form(reader, let);
 //   HACKC_RETURN_IF_ERROR(reader.status());
 //
+// A node that has no form of its own is read and printed by its field list: `combine {name = @sum, monoid = sum}`. Absent
+// expressions are left out, every other field is printed. Reading takes fields in any order and leaves what is missing
+// at its default, but for names, which have none.
+//
 // Strings are what stands there; reading takes their tokens in turn, whatever the space between them. After the first
 // error a reader does nothing more, and all that asks what comes next gets `false`.
 //
@@ -20,7 +24,8 @@
 #include <variant>
 #include <vector>
 
-#include "compiler/ir/field_text.h"
+#include "compiler/ir/expr_parser.h"
+#include "compiler/ir/stmt.h"
 
 namespace hackc::ir {
 
@@ -128,20 +133,110 @@ class Text {
       Words(part);
     } else if constexpr (std::is_same_v<T, NameForm>) {
       Name(part);
-    } else if constexpr (std::is_same_v<T, Number<int>>) {
-      out_ ? AppendTo(*out_, part.value) : Read(part.value, &TextLexer::SmallInteger, part.what);
-    } else if constexpr (std::is_same_v<T, Number<int64_t>>) {
-      out_ ? AppendTo(*out_, part.value) : Read(part.value, &TextLexer::Integer, part.what);
-    } else if (out_) {
-      PrintValue(part, *out_);
-    } else if (ok()) {
-      Note(ParseValue(*lexer_, scope, part));
+    } else if constexpr (std::is_same_v<T, Number<int>> || std::is_same_v<T, Number<int64_t>>) {
+      Value(part.value, part.what);
+    } else {
+      Value(part);
     }
   }
+
+  void Value(Digit& digit);
   template <typename T>
-  void Read(T& to, absl::StatusOr<T> (TextLexer::*read)(std::string_view), std::string_view what) {
-    if (ok()) Note(Into(to, (lexer_->*read)(what)));
+  void Value(std::vector<T>& items) {
+    Words("[");
+    if (!Next("]", items.empty())) Listed(items, [&](T& item) { Value(item); });
+    Words("]");
   }
+  template <typename T>
+  void Value(T& value, std::string_view what = "an integer") {
+    if constexpr (NodeWithFields<T>) {
+      out_ ? PrintFields(value) : ReadFields(value);
+    } else if constexpr (std::is_same_v<T, Expr>) {
+      out_ ? Words(Print(value)) : Read(value, [&] { return ParseExpr(*lexer_, scope); });
+    } else if constexpr (std::is_same_v<T, DType>) {
+      out_ ? Words(ir::Name(value)) : Read(value, [&] { return ParseDType(*lexer_); });
+    } else if constexpr (NamedEnum<T>) {
+      out_ ? Words(ir::Name(value)) : ReadEnum(value);
+    } else if constexpr (std::is_same_v<T, double>) {
+      out_ ? Words(PrintFloat(value)) : Read(value, [&] { return lexer_->Number("a number"); });
+    } else if (out_) {
+      AppendTo(*out_, value);
+    } else if constexpr (std::is_same_v<T, bool>) {
+      value = Has("true", false);
+      if (!value) Words("false");
+    } else if constexpr (std::is_same_v<T, int>) {
+      Read(value, [&] { return lexer_->SmallInteger(what); });
+    } else {
+      Read(value, [&] { return lexer_->Integer(what); });
+    }
+  }
+  void Read(auto& to, auto&& read) {
+    if (ok()) Note(Into(to, read()));
+  }
+  template <NamedEnum Enum>
+  void ReadEnum(Enum& value) {
+    if (!ok()) return;
+    if (const auto word = lexer_->Word<Enum>()) {
+      value = *word;
+      lexer_->Take();
+      return;
+    }
+    std::string choices;
+    for (std::string_view name : kNamesOf<Enum>) {
+      choices += Cat(choices.empty() ? "one of " : ", ", name);
+    }
+    Note(lexer_->Expected(std::is_same_v<Enum, Monoid> ? "a monoid such as sum" : choices));
+  }
+
+  // A name of a variable where `field` says so; reading: of what its sigil says.
+  void Field(std::string_view field, std::string& name) {
+    const bool variable = out_ ? field == "axis" : Here().kind == TokenKind::kPercentName;
+    Name({name, "a @name or %axis", variable ? TokenKind::kPercentName : TokenKind::kAtName});
+  }
+  void Field(std::string_view, auto& value) { Value(value); }
+  template <typename T>
+  void PrintFields(T& node) {
+    std::string_view separator = "{";
+    ForEachField<T>([&](const auto& field) {
+      auto& value = node.*field.member;
+      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Expr>) {
+        if (!value) return;
+      }
+      (*this)(separator, field.name, " = ");
+      Field(field.name, value);
+      separator = ", ";
+    });
+    Words(separator == "{" ? "{}" : "}");
+  }
+  template <typename T>
+  void ReadFields(T& node) {
+    std::vector<std::string_view> seen;
+    Words("{");
+    while (ok() && !lexer_->Is("}")) {
+      if (!seen.empty()) Words(",");
+      const Token at = Here();
+      std::string name;
+      Name(Plain(name, "a field's name"));
+      if (absl::c_linear_search(seen, at.text)) Fail(at, "field `", at.text, "` is given twice");
+      seen.push_back(at.text);
+      Words("=");
+      bool known = false;
+      ForEachField<T>([&](const auto& field) {
+        if (field.name != at.text) return;
+        known = true;
+        Field(field.name, node.*field.member);
+      });
+      if (!known) Fail(at, "`", NodeName<T>(), "` has no field `", at.text, "`");
+    }
+    ForEachField<T>([&](const auto& field) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(node.*field.member)>, std::string>) {
+        if ((node.*field.member).empty())
+          Fail(Here(), "`", NodeName<T>(), "` lacks the field `", field.name, "`");
+      }
+    });
+    Words("}");
+  }
+
   void Items(auto& items, auto&& form, auto&& more) {
     if (out_) {
       for (auto& item : items) form(item);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/text_lexer.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>

@@ -94,10 +94,7 @@ class TextLexer {
   // InvalidArgument "line 3, column 7: expected WHAT, got `token`".
   absl::Status Expected(std::string_view what) const;
   // InvalidArgument "line 3, column 7: MESSAGE", at the current token.
-  template <typename... Parts>
-  absl::Status Error(const Parts&... message) const {
-    return ErrorAt(token_, message...);
-  }
+  absl::Status Error(const auto&... message) const { return ErrorAt(token_, message...); }
   template <typename... Parts>
   static absl::Status ErrorAt(const Token& token, const Parts&... message) {
     return absl::InvalidArgumentError(

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 // What units do to memory: tensor maps, bulk copies, wgmma, atomics.
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
-#include "compiler/ir/expr_query.h"
+#include "compiler/ir/kernel_checks.h"
 #include "compiler/ir/shared_layout.h"
-#include "compiler/ir/unit_verify.h"
 #include "compiler/support/saturate.h"
 
 namespace hackc::ir {
@@ -21,7 +19,7 @@ int64_t BoxElements(const BulkMap& map) {
 }
 
 // ---- bulk copies ------------------------------------------------------------------------------------
-void UnitVerifier::DeclareMaps() {
+void KernelChecks::DeclareMaps() {
   std::set<std::string> names;
   const SourceLine launch = line_;
   for (const BulkMap& map : kernel_.maps) {
@@ -71,14 +69,7 @@ void UnitVerifier::DeclareMaps() {
   line_ = launch;
 }
 
-const BulkMap* UnitVerifier::FindMap(const std::string& name) const {
-  for (const BulkMap& map : kernel_.maps) {
-    if (map.name == name) return &map;
-  }
-  return nullptr;
-}
-
-bool UnitVerifier::Reaches(const std::string& name, const std::vector<Expr>& indices,
+bool KernelChecks::Reaches(const std::string& name, const std::vector<Expr>& indices,
                            int64_t reach) {
   const Alloc& alloc = *Find(name)->alloc;
   const std::vector<int64_t> strides = Strides(alloc);
@@ -87,7 +78,7 @@ bool UnitVerifier::Reaches(const std::string& name, const std::vector<Expr>& ind
   return prover_.Less(last, IntLit(ElementCount(alloc)));
 }
 
-void UnitVerifier::CheckBox(const std::string& map_name, const std::vector<Expr>& coordinates,
+void KernelChecks::CheckBox(const std::string& map_name, const std::vector<Expr>& coordinates,
                             const std::string& memory, const std::vector<Expr>& indices,
                             bool load) {
   if (const auto threads = Threads(); !threads || threads->count() != 1) {
@@ -114,24 +105,24 @@ void UnitVerifier::CheckBox(const std::string& map_name, const std::vector<Expr>
     Error("bulk", "the box of ", elements, " elements is not provably within @", memory);
 }
 
-void UnitVerifier::CheckUnit(const BulkLoad& n) {
+void KernelChecks::CheckUnit(const BulkLoad& n) {
   CheckBox(n.map, n.coordinates, n.target, n.target_indices, true);
   if (Meetings* barriers = UseOf(n.barrier, n.barrier_index))
     barriers->loads.push_back({nest_, Threads().value_or(ThreadSet()), true});
 }
 
-void UnitVerifier::CheckUnit(const BulkStore& n) {
+void KernelChecks::CheckUnit(const BulkStore& n) {
   CheckBox(n.map, n.coordinates, n.source, n.source_indices, false);
   stores_.push_back({nest_, {}, true});
 }
 
-void UnitVerifier::CheckUnit(const BulkWait& n) {
+void KernelChecks::CheckUnit(const BulkWait& n) {
   if (n.pending < 0) Error("bulk", "waits for ", n.pending, " pending groups");
   store_waits_.push_back(nest_);
 }
 
 // ---- wgmma ------------------------------------------------------------------------------------------
-bool UnitVerifier::WholeWarpgroups() {
+bool KernelChecks::WholeWarpgroups() {
   const std::optional<ThreadSet> threads = Threads();
   bool whole = threads && kernel_.threads >= 128;
   for (int i = 0; whole && i < 1024; ++i) whole = threads->test(i) == threads->test(i / 128 * 128);
@@ -139,12 +130,12 @@ bool UnitVerifier::WholeWarpgroups() {
   return whole;
 }
 
-void UnitVerifier::CheckUnit(const WgmmaWait& n) {
+void KernelChecks::CheckUnit(const WgmmaWait& n) {
   WholeWarpgroups();
   if (n.pending < 0 || n.pending > 7) Error("wgmma", n.pending, " pending groups, expected 0 to 7");
 }
 
-void UnitVerifier::CheckOperand(const std::string& name, const std::vector<Expr>& indices,
+void KernelChecks::CheckOperand(const std::string& name, const std::vector<Expr>& indices,
                                 const OperandLayout& layout, DType dtype, int rows, int depth) {
   const NameInfo* info = Memory(name, true, false);
   CheckAccess(name, indices, layout.swizzle != 0 && layout.major == Major::kK ? depth : 1);
@@ -178,7 +169,7 @@ void UnitVerifier::CheckOperand(const std::string& name, const std::vector<Expr>
           name);
 }
 
-void UnitVerifier::CheckUnit(const Wgmma& n) {
+void KernelChecks::CheckUnit(const Wgmma& n) {
   WholeWarpgroups();
   if (n.dtype != DType::kBF16 && n.dtype != DType::kF16 && n.dtype != DType::kF32)
     return Error("wgmma", Name(n.dtype), " operands");
@@ -203,7 +194,7 @@ void UnitVerifier::CheckUnit(const Wgmma& n) {
   CheckOperand(n.b, n.b_indices, LayoutOfB(n), n.dtype, n.n, DepthOf(n));
 }
 
-void UnitVerifier::CheckUnit(const AtomicAdd& n) {
+void KernelChecks::CheckUnit(const AtomicAdd& n) {
   Condition(n.guard);
   prover_.Assume(n.guard);
   const NameInfo* info = Memory(n.buffer, true, true);

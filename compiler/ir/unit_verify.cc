@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "compiler/ir/unit_verify.h"
-
+// Rules on roles, named barriers and mbarriers.
 #include <algorithm>
 
-#include "compiler/ir/expr_query.h"
+#include "compiler/ir/kernel_checks.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/shared_layout.h"
 #include "compiler/support/saturate.h"
@@ -21,7 +20,7 @@ bool Within(const std::vector<Stmt>& place, const std::vector<Stmt>& other) {
 }  // namespace
 
 // ---- roles and barriers of groups -----------------------------------------------------------------
-void UnitVerifier::CheckUnit(const Role& n) {
+void KernelChecks::CheckUnit(const Role& n) {
   EnterControl(Varies::kByWarp);
   if (nest_.size() != 1) Error("role", "a role is no part of a loop, a branch or another role");
   if (n.first < 0 || n.warps < 1 || (n.first + n.warps) * 32 > kernel_.threads) {
@@ -38,7 +37,7 @@ void UnitVerifier::CheckUnit(const Role& n) {
   prover_.Assume(Lt(thread, IntLit(32 * (n.first + n.warps))));
 }
 
-void UnitVerifier::CheckUnit(const NamedBarrier& n) {
+void KernelChecks::CheckUnit(const NamedBarrier& n) {
   if (n.id < 1 || n.id > 15) return Error("named", "barrier ", n.id, ", expected 1 to 15");
   Meetings& all =
       meetings_.try_emplace(Cat("barrier ", n.id), Meetings{n.threads, "named"}).first->second;
@@ -50,21 +49,21 @@ void UnitVerifier::CheckUnit(const NamedBarrier& n) {
   AddEvent(all.arrives, "named");
 }
 
-void UnitVerifier::AddEvent(std::vector<Event>& events, RuleIn<kKernelRules> rule) {
+void KernelChecks::AddEvent(std::vector<Event>& events, RuleIn<kKernelRules> rule) {
   const std::optional<ThreadSet> threads = Threads();
   events.push_back({nest_, threads.value_or(ThreadSet()), threads.has_value()});
   if (!threads) Error(rule, "which threads get here cannot be told from the thread index");
 }
 
 // ---- mbarriers --------------------------------------------------------------------------------------
-void UnitVerifier::CheckMbarriers(const Alloc& n) {
+void KernelChecks::CheckMbarriers(const Alloc& n) {
   if (n.dtype != DType::kI64 || n.extents.size() != 1 || n.padding != 0 || !n.layout.empty() ||
       n.alignment % 8 != 0) {
     Error("mbarrier", "mbarriers are i64, of one dimension");
   }
 }
 
-UnitVerifier::Meetings* UnitVerifier::UseOf(const std::string& name, const Expr& index) {
+KernelChecks::Meetings* KernelChecks::UseOf(const std::string& name, const Expr& index) {
   if (!IsIn(MemorySpace::kMbarrier, name)) {
     Error("mbarrier", "@", name, " holds no mbarriers");
     return nullptr;
@@ -79,7 +78,7 @@ UnitVerifier::Meetings* UnitVerifier::UseOf(const std::string& name, const Expr&
   return found;
 }
 
-void UnitVerifier::CheckUnit(const MbarrierInit& n) {
+void KernelChecks::CheckUnit(const MbarrierInit& n) {
   if (!IsIn(MemorySpace::kMbarrier, n.barrier))
     return Error("mbarrier", "@", n.barrier, " holds no mbarriers");
   if (nest_.size() != 1)
@@ -91,7 +90,7 @@ void UnitVerifier::CheckUnit(const MbarrierInit& n) {
   barrier_after_init_ = false;
 }
 
-void UnitVerifier::CheckUnit(const MbarrierArrive& n) {
+void KernelChecks::CheckUnit(const MbarrierArrive& n) {
   Meetings* barriers = UseOf(n.barrier, n.index);
   if (n.bytes < 0 || n.bytes > kMaxArrivals) Error("bytes", n.bytes, " bytes");
   if (barriers) AddEvent(barriers->arrives, "arrive");
@@ -103,7 +102,7 @@ void UnitVerifier::CheckUnit(const MbarrierArrive& n) {
     Error("bytes", "expects ", n.bytes, " bytes, the bulk loads beside it bring ", *bytes);
 }
 
-void UnitVerifier::CheckUnit(const MbarrierWait& n) {
+void KernelChecks::CheckUnit(const MbarrierWait& n) {
   Meetings* barriers = UseOf(n.barrier, n.index);
   Expression(n.parity, "parity", DType::kI32);
   if (!prover_.NonNegative(n.parity) || !prover_.Less(n.parity, IntLit(2)))
@@ -111,7 +110,7 @@ void UnitVerifier::CheckUnit(const MbarrierWait& n) {
   if (barriers) AddEvent(barriers->waits, "arrive");
 }
 
-std::optional<int64_t> UnitVerifier::BytesOn(const Block& block,
+std::optional<int64_t> KernelChecks::BytesOn(const Block& block,
                                              const MbarrierArrive& arrive) const {
   int64_t bytes = 0;
   for (const Stmt& s : block) {
@@ -133,7 +132,7 @@ std::optional<int64_t> UnitVerifier::BytesOn(const Block& block,
   return bytes;
 }
 
-void UnitVerifier::CheckRelease(const std::string& name, const Meetings& empty) {
+void KernelChecks::CheckRelease(const std::string& name, const Meetings& empty) {
   // Who waits here and then fills what is waited for at another mbarrier: its consumers must arrive here.
   for (const auto& [full_name, full] : meetings_) {
     for (const Event& load : full.loads) {
@@ -156,7 +155,7 @@ void UnitVerifier::CheckRelease(const std::string& name, const Meetings& empty) 
   }
 }
 
-void UnitVerifier::CheckUnitsEnd() {
+void KernelChecks::CheckUnitsEnd() {
   for (const auto& [name, all] : meetings_) {
     if (!all.waits.empty() && all.arrives.empty())
       ErrorAt(all.waits[0], "arrive", "nothing ever arrives at ", name);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/program/dim_expr.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 

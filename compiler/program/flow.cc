@@ -2,7 +2,6 @@
 #include "compiler/program/flow.h"
 
 #include <map>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -8,7 +8,6 @@
 // Thread safety: plain data.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -36,16 +36,10 @@ std::map<std::string, uint32_t> WidestAccesses(const ir::KernelFn& kernel) {
 }  // namespace
 
 DType FromIr(ir::DType dtype) {
-  switch (dtype) {
-    case ir::DType::kF64: return DType::kFloat64;
-    case ir::DType::kF32: return DType::kFloat32;
-    case ir::DType::kBF16: return DType::kBFloat16;
-    case ir::DType::kF16: return DType::kFloat16;
-    case ir::DType::kI64: return DType::kInt64;
-    case ir::DType::kI32: return DType::kInt32;
-    case ir::DType::kBool: return DType::kBool;
-  }
-  return DType::kUnspecified;
+  static constexpr DType kOf[] = {DType::kFloat64, DType::kFloat32, DType::kBFloat16,
+                                  DType::kFloat16, DType::kInt64,   DType::kInt32,
+                                  DType::kBool};  // by ir::DType
+  return kOf[static_cast<size_t>(dtype)];
 }
 
 Kernel MakeContract(const ir::LoopFn& loop, const ir::KernelFn& kernel, const std::string& entry,

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "compiler/ir/expr_query.h"
+#include "compiler/ir/expr.h"
 
 namespace hackc::program {
 

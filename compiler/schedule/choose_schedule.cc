@@ -23,15 +23,6 @@ constexpr Digit Registers(int64_t extent) {
   return {Digit::Kind::kRegister, static_cast<int>(extent), 1};
 }
 
-// Digits without factors of 1.
-std::vector<Digit> Digits(std::initializer_list<Digit> digits) {
-  std::vector<Digit> out;
-  for (const Digit& digit : digits) {
-    if (digit.extent > 1) out.push_back(digit);
-  }
-  return out;
-}
-
 int64_t PowerOfTwoAtMost(int64_t value) {
   return value < 1 ? 1 : std::bit_floor(static_cast<uint64_t>(value));
 }
@@ -61,7 +52,7 @@ class Chooser {
     }
     // Free axes that have no entry yet and are outermost go to the grid; the rest run in order.
     for (const AxisFacts& axis : facts_.axes) {
-      if (!Has(axis.name) && axis.role == AxisRole::kFree && GridPossible(axis)) {
+      if (!schedule_.Find(axis.name) && axis.role == AxisRole::kFree && GridPossible(axis)) {
         Add(axis.name, LoopKind::kGridX, 1, {});
       }
     }
@@ -85,12 +76,9 @@ class Chooser {
     return true;
   }
 
-  bool Has(const std::string& axis) const {
-    return std::any_of(schedule_.axes.begin(), schedule_.axes.end(),
-                       [&](const AxisSchedule& entry) { return entry.axis == axis; });
-  }
-
+  // `digits` may hold factors of 1.
   void Add(const std::string& axis, LoopKind outer, int64_t steps, std::vector<Digit> digits) {
+    std::erase_if(digits, [](const Digit& digit) { return digit.extent <= 1; });
     schedule_.axes.push_back({axis, outer, static_cast<int>(steps), std::move(digits)});
   }
 
@@ -123,12 +111,9 @@ class Chooser {
     std::string m = Longest(c.m_axes), n = Longest(c.n_axes);
     int64_t rows = m.empty() ? 1 : facts_.Find(m)->max_extent;
     int64_t columns = facts_.Find(n)->max_extent;
-    bool matrix = std::all_of(facts_.contractions.begin(), facts_.contractions.end(),
-                              [&](const Contraction& each) { return MatrixPossible(each); });
-    if (matrix && rows > 1 && rows <= kFewRowsOfMatrix) {
-      NarrowMatrix(c, m, n, rows);
-      return;
-    }
+    bool matrix = absl::c_all_of(facts_.contractions,
+                                 [&](const Contraction& each) { return MatrixPossible(each); });
+    if (matrix && rows > 1 && rows <= kFewRowsOfMatrix) return NarrowMatrix(c, m, n, rows);
     if (rows <= kFewRows) {
       Narrow(c, m, n, rows);
       return;
@@ -156,17 +141,17 @@ class Chooser {
       // Eight warps, two along rows and four along columns, in the layout of the instruction's result.
       schedule_.instruction = MatrixInstruction::kMma;
       Add(m, LoopKind::kGridX, 1,
-          Digits({Threads(2, 128), Registers(bm / 32), Registers(2), Threads(8, 4)}));
+          {Threads(2, 128), Registers(bm / 32), Registers(2), Threads(8, 4)});
       Add(n, LoopKind::kGridY, 1,
-          Digits({Threads(4, 32), Registers(bn / 32), Threads(4, 1), Registers(2)}));
+          {Threads(4, 32), Registers(bn / 32), Threads(4, 1), Registers(2)});
       bk = PowerOfTwoIn(k.max_extent, 64);
       Add(c.k_axis, LoopKind::kSerial, bk / 16, {Matrix()});
       StageMatrices(c.k_axis, bm + accumulators * bn, bk, 0, 3);
       return;
     }
-    Add(m, LoopKind::kGridX, 1, Digits({Registers(bm / 16), Threads(16, 16)}));
-    Add(n, LoopKind::kGridY, 1, Digits({Registers(bn / 16), Threads(16, 1)}));
-    Add(c.k_axis, LoopKind::kSerial, bk / unit, Digits({Registers(unit)}));
+    Add(m, LoopKind::kGridX, 1, {Registers(bm / 16), Threads(16, 16)});
+    Add(n, LoopKind::kGridY, 1, {Registers(bn / 16), Threads(16, 1)});
+    Add(c.k_axis, LoopKind::kSerial, bk / unit, {Registers(unit)});
     for (const Contraction& each : facts_.contractions) {
       StageAt(each.a, c.k_axis, 16 / SizeOf(each.a_dtype));
       StageAt(each.b, c.k_axis, 16 / SizeOf(each.b_dtype));
@@ -232,10 +217,9 @@ class Chooser {
     schedule_.instruction = MatrixInstruction::kMma;
     schedule_.threads = static_cast<int>(32 * along * parts);
     const int64_t eights = CeilDivide(rows, 8);
-    Add(m, LoopKind::kGridY, 1, Digits({Registers(eights), Threads(4, 1), Registers(2)}));
-    Add(n, LoopKind::kGridX, 1, Digits({Threads(along, 32), Registers(2), Threads(8, 4)}));
-    Add(c.k_axis, LoopKind::kSerial, bk / (16 * parts),
-        Digits({Threads(parts, 32 * along), Matrix()}));
+    Add(m, LoopKind::kGridY, 1, {Registers(eights), Threads(4, 1), Registers(2)});
+    Add(n, LoopKind::kGridX, 1, {Threads(along, 32), Registers(2), Threads(8, 4)});
+    Add(c.k_axis, LoopKind::kSerial, bk / (16 * parts), {Threads(parts, 32 * along), Matrix()});
     StageMatrices(c.k_axis, sums * bn + 8 * eights, bk, sums * eights * 16 * schedule_.threads, 4);
   }
 
@@ -256,9 +240,9 @@ class Chooser {
     int64_t each = rows == 1 ? 1 : SizeOf(c.b_dtype) == 2 ? 4 : 2;
     while (each > 1 && CeilDivide(columns, each * groups) < target_.multiprocessors) each /= 2;
     if (!one && rows > 1 && SizeOf(c.b_dtype) == 4) vector = std::min<int64_t>(vector, 2);
-    if (!m.empty()) Add(m, LoopKind::kGridY, 1, Digits({Registers(rows)}));
-    Add(n, LoopKind::kGridX, 1, Digits({Registers(each), Threads(groups, lanes)}));
-    Add(c.k_axis, LoopKind::kSerial, 1, Digits({Threads(lanes, 1), Registers(vector)}));
+    if (!m.empty()) Add(m, LoopKind::kGridY, 1, {Registers(rows)});
+    Add(n, LoopKind::kGridX, 1, {Registers(each), Threads(groups, lanes)});
+    Add(c.k_axis, LoopKind::kSerial, 1, {Threads(lanes, 1), Registers(vector)});
   }
 
   // ---- rows and pointwise ----------------------------------------------------------------------------------
@@ -266,28 +250,22 @@ class Chooser {
     std::vector<const AxisFacts*>
         inner;  // innermost loops: reduced rows, and the columns written after them
     for (const AxisFacts& axis : facts_.axes) {
-      bool innermost =
-          std::none_of(facts_.axes.begin(), facts_.axes.end(), [&](const AxisFacts& other) {
-            return std::find(other.outer.begin(), other.outer.end(), axis.name) !=
-                   other.outer.end();
-          });
+      bool innermost = absl::c_none_of(facts_.axes, [&](const AxisFacts& other) {
+        return absl::c_linear_search(other.outer, axis.name);
+      });
       if (innermost) inner.push_back(&axis);
     }
     if (inner.empty()) {
       schedule_.threads = 32;
       return;
     }
-    bool pointwise = std::all_of(facts_.axes.begin(), facts_.axes.end(),
-                                 [](const AxisFacts& a) { return a.role == AxisRole::kFree; });
-    if (pointwise && inner.size() > 1) {
-      SideBySide(inner);
-      return;
-    }
+    bool pointwise =
+        absl::c_all_of(facts_.axes, [](const AxisFacts& a) { return a.role == AxisRole::kFree; });
+    if (pointwise && inner.size() > 1) return SideBySide(inner);
     pointwise = inner.size() == 1 && inner[0]->role == AxisRole::kFree;
     int64_t extent = inner[0]->max_extent;
     int64_t vector = 1;
-    bool all_static =
-        std::all_of(inner.begin(), inner.end(), [](const AxisFacts* a) { return a->is_static; });
+    bool all_static = absl::c_all_of(inner, [](const AxisFacts* a) { return a->is_static; });
     if (all_static) vector = PowerOfTwoIn(extent, 16 / facts_.widest_store);
     const int64_t items = CeilDivide(extent, vector);
     int64_t threads = ThreadsFor(items);
@@ -300,7 +278,7 @@ class Chooser {
     }
     for (const AxisFacts* axis : inner) {
       Add(axis->name, pointwise ? LoopKind::kGridX : LoopKind::kSerial, 1,
-          Digits({Threads(threads, 1), Registers(vector)}));
+          {Threads(threads, 1), Registers(vector)});
     }
     schedule_.threads = static_cast<int>(std::max<int64_t>(threads, 32));
     if (!pointwise) return;
@@ -325,7 +303,7 @@ class Chooser {
     for (size_t i = outer.size(); i-- > end && stride < kRowThreads;) {
       int64_t share =
           std::min(PowerOfTwoAtMost(facts_.Find(outer[i])->max_extent), kRowThreads / stride);
-      Add(outer[i], kind, 1, Digits({Threads(share, stride)}));
+      Add(outer[i], kind, 1, {Threads(share, stride)});
       stride *= share;
     }
     return stride;
@@ -344,7 +322,7 @@ class Chooser {
       int64_t vector =
           axis->is_static ? PowerOfTwoIn(axis->max_extent, 16 / facts_.widest_store) : 1;
       int64_t threads = ThreadsFor(CeilDivide(axis->max_extent, vector));
-      Add(axis->name, LoopKind::kSerial, 1, Digits({Threads(threads, 1), Registers(vector)}));
+      Add(axis->name, LoopKind::kSerial, 1, {Threads(threads, 1), Registers(vector)});
       most = std::max(most, ShareBlock(axis->outer, shared, threads, LoopKind::kSerial));
     }
     schedule_.threads = static_cast<int>(most);
@@ -370,7 +348,7 @@ class Chooser {
     std::vector<const AxisFacts*> columns;
     for (const AxisFacts& axis : facts_.axes) {
       if (axis.role != AxisRole::kFree || !axis.is_static) continue;
-      bool in_keys = std::find(axis.outer.begin(), axis.outer.end(), j) != axis.outer.end();
+      bool in_keys = absl::c_linear_search(axis.outer, j);
       bool after = axis.outer == keys.outer;
       if (in_keys || after) columns.push_back(&axis);
     }
@@ -386,44 +364,28 @@ class Chooser {
     };
     while (bytes() > target_.shared_bytes_per_block && bj > 16) bj /= 2;
     while (bytes() > target_.shared_bytes_per_block && bs > 16) bs /= 2;
-    if (row_count <= kFewQueries && facts_.softmax_values.size() == 1) {
-      FewRows(j, score, row, row_count, columns, dim, width);
-      return;
-    }
+    if (row_count <= kFewQueries && facts_.softmax_values.size() == 1)
+      return FewRows(j, score, row, row_count, columns, dim, width);
     if (score != nullptr && MatrixPossible(*score) && !row.empty() && width % 8 == 0 &&
         facts_.softmax_values.size() == 1) {
-      // Four warps, one for each sixteen rows; scores stay in registers and are the first operand of the sum.
-      schedule_.instruction = MatrixInstruction::kMma;
       bs = 64;
       bj = 64;
       while (bytes() > target_.shared_bytes_per_block && bj > 16) bj /= 2;
-      schedule_.threads = 128;
-      Add(row, LoopKind::kGridX, 1, Digits({Threads(4, 32), Registers(2), Threads(8, 4)}));
-      Add(j, LoopKind::kSerial, 1, Digits({Registers(bj / 8), Threads(4, 1), Registers(2)}));
-      Add(score->k_axis, LoopKind::kSerial, dim / 16, {Matrix()});
-      Add(j + "_value", LoopKind::kSerial, bj / 16, {Matrix()});
-      for (const AxisFacts* axis : columns) {
-        Add(axis->name, LoopKind::kSerial, 1,
-            Digits({Registers(axis->max_extent / 8), Threads(4, 1), Registers(2)}));
-      }
-      StageAt(score->a, row, 8);
-      StageAt(score->b, j, 8);
-      StageAt(facts_.softmax_values[0], j, 8);
-      Ring(j, bj * (dim + width + 16) * element, bs * (dim + 8) * element);
+      SoftmaxOnMatrices(j, *score, row, columns, dim, width, bj, false);
       return;
     }
     schedule_.threads = 256;
-    if (!row.empty()) Add(row, LoopKind::kGridX, 1, Digits({Registers(bs / 16), Threads(16, 16)}));
-    Add(j, LoopKind::kSerial, 1, Digits({Registers(bj / 16), Threads(16, 1)}));
+    if (!row.empty()) Add(row, LoopKind::kGridX, 1, {Registers(bs / 16), Threads(16, 16)});
+    Add(j, LoopKind::kSerial, 1, {Registers(bj / 16), Threads(16, 1)});
     if (score != nullptr) {
       int64_t unit = PowerOfTwoIn(dim, 4);
-      Add(score->k_axis, LoopKind::kSerial, 1, Digits({Registers(unit)}));
+      Add(score->k_axis, LoopKind::kSerial, 1, {Registers(unit)});
     }
-    Add(j + "_value", LoopKind::kSerial, bj / 4, Digits({Registers(4)}));
+    Add(j + "_value", LoopKind::kSerial, bj / 4, {Registers(4)});
     for (const AxisFacts* axis : columns) {
       int64_t lanes = PowerOfTwoIn(axis->max_extent, 16);
       Add(axis->name, LoopKind::kSerial, 1,
-          Digits({Registers(axis->max_extent / lanes), Threads(lanes, 1)}));
+          {Registers(axis->max_extent / lanes), Threads(lanes, 1)});
     }
     if (score != nullptr) {
       int padding = static_cast<int>(16 / element);
@@ -434,31 +396,37 @@ class Chooser {
       StageAt(value, j, static_cast<int>(16 / element));
   }
 
+  // Both products on matrix instructions, by four warps. Each has sixteen rows of its own, whose scores stay in its
+  // registers and are the first operand of the sum; or, `shared`, all have the same sixteen rows, and each takes a
+  // quarter of the keys for the scores, of the columns for the values.
+  void SoftmaxOnMatrices(const std::string& j, const Contraction& score, const std::string& row,
+                         const std::vector<const AxisFacts*>& columns, int64_t dim, int64_t width,
+                         int64_t keys, bool shared) {
+    const int64_t down = shared ? 1 : 4, across = shared ? 4 : 1, element = SizeOf(score.a_dtype);
+    schedule_.instruction = MatrixInstruction::kMma;
+    schedule_.threads = 128;
+    Add(row, LoopKind::kGridX, 1, {Threads(down, 32), Registers(2), Threads(8, 4)});
+    auto add_columns = [&](const std::string& axis, int64_t extent) {
+      Add(axis, LoopKind::kSerial, 1,
+          {Threads(across, 32), Registers(extent / (8 * across)), Threads(4, 1), Registers(2)});
+    };
+    add_columns(j, keys);
+    Add(score.k_axis, LoopKind::kSerial, dim / 16, {Matrix()});
+    Add(j + "_value", LoopKind::kSerial, keys / 16, {Matrix()});
+    for (const AxisFacts* axis : columns) add_columns(axis->name, axis->max_extent);
+    StageAt(score.a, row, 8);
+    StageAt(score.b, j, 8);
+    StageAt(facts_.softmax_values[0], j, 8);
+    const int64_t fixed = shared ? 16 * (dim + keys + 16) + 1024 : 64 * (dim + 8);
+    Ring(j, keys * (dim + width + 16) * element, fixed * element);
+  }
+
   // Few queries, or scores that are only loaded: for the scores, threads over keys and pairs of rows; for the
   // values, threads over columns, and groups of them over keys, whose parts are added up once at the end.
   void FewRows(const std::string& j, const Contraction* score, const std::string& row, int64_t rows,
                const std::vector<const AxisFacts*>& columns, int64_t dim, int64_t width) {
-    if (score && !row.empty() && MatrixPossible(*score) && width % 32 == 0) {
-      // Four warps share sixteen rows: each takes a quarter of the keys for the scores, of the columns for the values.
-      const std::vector<Digit> quarter =
-          Digits({Threads(4, 32), Registers(2), Threads(4, 1), Registers(2)});
-      const int64_t keys = 64, element = SizeOf(score->a_dtype);
-      schedule_.instruction = MatrixInstruction::kMma;
-      schedule_.threads = 128;
-      Add(row, LoopKind::kGridX, 1, Digits({Registers(2), Threads(8, 4)}));
-      Add(j, LoopKind::kSerial, 1, quarter);
-      Add(score->k_axis, LoopKind::kSerial, dim / 16, {Matrix()});
-      Add(j + "_value", LoopKind::kSerial, keys / 16, {Matrix()});
-      for (const AxisFacts* axis : columns) {
-        Add(axis->name, LoopKind::kSerial, 1,
-            Digits({Threads(4, 32), Registers(width / 32), Threads(4, 1), Registers(2)}));
-      }
-      StageAt(score->a, row, 8);
-      StageAt(score->b, j, 8);
-      StageAt(facts_.softmax_values[0], j, 8);
-      Ring(j, keys * (dim + width + 16) * element, 16 * (dim + keys + 16) * element + 2048);
-      return;
-    }
+    if (score && !row.empty() && MatrixPossible(*score) && width % 32 == 0)
+      return SoftmaxOnMatrices(j, *score, row, columns, dim, width, 64, true);
     const int64_t element = score ? SizeOf(score->b_dtype) : 4;
     const int64_t bytes = (dim + width) * element + 32;  // staged of a key
     // Up to eight rows share what is read; half of the threads take half of them.
@@ -475,18 +443,18 @@ class Chooser {
     int64_t groups = threads / lanes;
     if (!row.empty()) {
       Add(row, LoopKind::kGridX, 1,
-          Digits({Threads(halves, threads), Registers(CeilDivide(tile, halves))}));
+          {Threads(halves, threads), Registers(CeilDivide(tile, halves))});
     }
-    Add(j, LoopKind::kSerial, 1, Digits({Threads(keys, 1)}));
+    Add(j, LoopKind::kSerial, 1, {Threads(keys, 1)});
     int64_t unit = std::clamp<int64_t>(keys / groups, 1, 4);
     Add(j + "_value", LoopKind::kSerial, std::max<int64_t>(1, keys / (groups * unit)),
-        Digits({Threads(std::min(groups, keys), lanes), Registers(unit)}));
+        {Threads(std::min(groups, keys), lanes), Registers(unit)});
     for (const AxisFacts* axis : columns) {
       Add(axis->name, LoopKind::kSerial, 1,
-          Digits({Registers(width / (vector * lanes)), Threads(lanes, 1), Registers(vector)}));
+          {Registers(width / (vector * lanes)), Threads(lanes, 1), Registers(vector)});
     }
     if (!score) return;
-    Add(score->k_axis, LoopKind::kSerial, 1, Digits({Registers(PowerOfTwoIn(dim, 16 / element))}));
+    Add(score->k_axis, LoopKind::kSerial, 1, {Registers(PowerOfTwoIn(dim, 16 / element))});
     if (rows > 1) StageAt(score->a, row, static_cast<int>(16 / element));
     StageAt(score->b, j, static_cast<int>(16 / element));
     StageAt(facts_.softmax_values[0], j, static_cast<int>(16 / element));

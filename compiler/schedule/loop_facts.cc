@@ -25,8 +25,7 @@ class Finder {
     for (const Stmt& stmt : block) {
       if (const auto* loop = As<For>(stmt)) {
         ranges_.SetAxis(loop->axis, loop->extent);
-        Range extent = Bounds(loop->extent, ranges_);
-        facts_.axes.push_back({loop->axis, loop->role, extent.min, extent.max,
+        facts_.axes.push_back({loop->axis, loop->role, Bounds(loop->extent, ranges_).max,
                                AsInt(loop->extent).has_value(), outer});
         std::vector<std::string> inner = outer;
         inner.push_back(loop->axis);
@@ -47,10 +46,8 @@ class Finder {
     if (monoids_[update.name] == Monoid::kSoftmaxSum) {
       for (size_t i = outer.size(); i-- > 0;) {
         if (facts_.Find(outer[i])->role == AxisRole::kFree) continue;
-        if (std::find(facts_.softmax_axes.begin(), facts_.softmax_axes.end(), outer[i]) ==
-            facts_.softmax_axes.end()) {
+        if (!absl::c_linear_search(facts_.softmax_axes, outer[i]))
           facts_.softmax_axes.push_back(outer[i]);
-        }
         break;
       }
       Expr value = InlineLets(update.operands[1]);
@@ -67,7 +64,6 @@ class Finder {
     for (const std::string& axis : outer) {
       if (facts_.Find(axis)->role == AxisRole::kContract) continue;
       bool a = in_a.count(axis), b = in_b.count(axis);
-      if (a && b) contraction.batch_axes.push_back(axis);
       if (a && !b) contraction.m_axes.push_back(axis);
       if (b && !a) contraction.n_axes.push_back(axis);
     }
@@ -77,10 +73,7 @@ class Finder {
   }
 
   Expr InlineLets(const Expr& e) const {
-    return Substitute(e, [&](const std::string& name) -> Expr {
-      auto it = lets_.find(name);
-      return it == lets_.end() ? nullptr : InlineLets(it->second);
-    });
+    return Substitute(e, [&](const std::string& name) { return InlineLets(FindOr(lets_, name)); });
   }
 
   void SetOperand(const Expr& operand, std::string& buffer, DType& dtype) const {
@@ -105,13 +98,6 @@ class Finder {
 };
 
 }  // namespace
-
-const AxisFacts* LoopFacts::Find(const std::string& axis) const {
-  for (const AxisFacts& facts : axes) {
-    if (facts.name == axis) return &facts;
-  }
-  return nullptr;
-}
 
 LoopFacts FindFacts(const LoopFn& loop) { return Finder(loop).Run(); }
 

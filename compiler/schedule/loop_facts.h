@@ -20,7 +20,6 @@ namespace hackc::schedule {
 struct AxisFacts {
   std::string name;
   ir::AxisRole role = ir::AxisRole::kFree;
-  int64_t min_extent = 1;  // over all symbol values and outer coordinates
   int64_t max_extent = 1;
   bool is_static = false;
   std::vector<std::string> outer;  // axes round it, outermost first
@@ -31,9 +30,8 @@ struct Contraction {
   std::string accumulator;
   std::string k_axis;  // the innermost contract axis
   std::string a, b;
-  std::vector<std::string> m_axes;      // in `a` only, outermost first
-  std::vector<std::string> n_axes;      // in `b` only
-  std::vector<std::string> batch_axes;  // in both, k excluded
+  std::vector<std::string> m_axes;  // in `a` only, outermost first
+  std::vector<std::string> n_axes;  // in `b` only
   ir::DType a_dtype = ir::DType::kF32, b_dtype = ir::DType::kF32;
 };
 
@@ -43,7 +41,9 @@ struct LoopFacts {
   std::vector<std::string> softmax_axes;    // reduce axes of softmax_sum states
   std::vector<std::string> softmax_values;  // buffers that the weighted values come from
   int widest_store = 1;                     // bytes of the widest element stored
-  const AxisFacts* Find(const std::string& axis) const;
+  const AxisFacts* Find(const std::string& axis) const {  // null: no such axis
+    return FindBy(axes, &AxisFacts::name, axis);
+  }
 };
 
 LoopFacts FindFacts(const ir::LoopFn& loop);

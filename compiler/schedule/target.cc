@@ -4,6 +4,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/support/lookup.h"
 
 namespace hackc::schedule {
 namespace {
@@ -31,9 +32,7 @@ const std::vector<Target>& Table() {
 }  // namespace
 
 absl::StatusOr<Target> FindTarget(std::string_view arch) {
-  for (const Target& target : Table()) {
-    if (target.arch == arch) return target;
-  }
+  if (const Target* target = FindBy(Table(), &Target::arch, arch)) return *target;
   return absl::InvalidArgumentError(absl::StrCat("target.arch: unknown arch \"", std::string(arch),
                                                  "\"; known are ",
                                                  absl::StrJoin(TargetArchs(), ", ")));

@@ -2,10 +2,13 @@
 // Questions to containers without iterators.
 //
 //   if (const ValueType* type = FindOrNull(types, name)) Use(*type);
-//   return FindOr(lets, name);            // the value, or a default one
+//   return FindOr(lets, name);                       // the value, or a default one
+//   return FindBy(maps, &BulkMap::name, name);       // of a list, or null
 //
 // Thread safety: pure functions.
 #pragma once
+
+#include <functional>
 
 #include "absl/algorithm/container.h"
 
@@ -29,6 +32,14 @@ typename Map::mapped_type FindOr(const Map& map, const Key& key,
                                  typename Map::mapped_type otherwise = {}) {
   const auto found = map.find(key);
   return found == map.end() ? otherwise : found->second;
+}
+
+// The first item whose member `of` is `value`; null where there is none.
+auto FindBy(auto& items, auto of, const auto& value) -> decltype(&*items.begin()) {
+  for (auto& item : items) {
+    if (std::invoke(of, item) == value) return &item;
+  }
+  return nullptr;
 }
 
 }  // namespace hackc

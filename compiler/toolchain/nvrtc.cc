@@ -6,7 +6,6 @@
 
 #include <cstdlib>
 #include <functional>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"

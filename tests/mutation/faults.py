@@ -37,8 +37,8 @@ FAULTS = [
     F(SPLIT, "if (!is_kept) states_.at(update.name).partial_over |= ThreadMask(info.digits);", ""),
     F(SPLIT, "if (info.role != AxisRole::kFree) guard = And(guard, info.valid);", ""),
     F(SPLIT, "for (const AxisInfo& info : context_) guard = And(guard, info.valid);", ""),
-    F(SPLIT, "if (!ProveLess(index, it->second->shape[i], ranges_))\n"
-             "        guard = And(guard, Lt(index, it->second->shape[i]));", ""),
+    F(SPLIT, "if (!ProveLess(index, buffer->shape[i], ranges_))\n"
+             "        guard = And(guard, Lt(index, buffer->shape[i]));", ""),
     F(SPLIT, "Mod(turn, stage.depth)", "Mod(turn, stage.depth - 1)"),
     F(SPLIT, "axes_.at(axes[i]).base", "IntLit(0)"),
     F(SPLIT, "if (layout && *layout != digits) agree = false;", ""),
@@ -55,7 +55,7 @@ FAULTS = [
     F(SOFTMAX, "old_sum * rescale", "old_sum"),
     F(SOFTMAX, "LocalScalar(state.total) * rescale + MakeVar(chunk_sum, DType::kF32)",
       "LocalScalar(state.total) + MakeVar(chunk_sum, DType::kF32)"),
-    F(SOFTMAX, "And(load->guard, Lt(Axis(axis), bound))", "load->guard"),
+    F(SOFTMAX, "And(load.guard, Lt(Axis(axis), bound))", "load.guard"),
     F(SOFTMAX, "CeilDiv(end, chunk)", "FloorDiv(end, chunk)"),
     # ---- threads and registers
     F(DISTRIBUTE, "left == 0 ? index : Mod(index, loops[i]->extent)", "index"),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/passes/graph/fuse_projections.h"
 
-#include <algorithm>
 #include <map>
 
 #include "absl/strings/str_split.h"

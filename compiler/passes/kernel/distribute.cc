@@ -84,10 +84,6 @@ class Distributor {
     DType dtype = DType::kF32;
   };
 
-  static bool IsGrid(LoopKind kind) {
-    return kind == LoopKind::kGridX || kind == LoopKind::kGridY || kind == LoopKind::kGridZ;
-  }
-
   // Several loops may share a grid dimension; the innermost varies fastest.
   std::vector<Expr> BindGrid(const std::vector<const For*>& loops) {
     static constexpr BuiltinKind kBlocks[] = {BuiltinKind::kBlockX, BuiltinKind::kBlockY,
@@ -119,10 +115,7 @@ class Distributor {
     }
   }
 
-  template <typename T>
-  void Lower(const T&) {
-    HACKC_FAIL() << "statement kind does not belong to Tile IR";
-  }
+  void Lower(const auto&) { HACKC_FAIL() << "statement kind does not belong to Tile IR"; }
 
   void Lower(const Let& let) { Emit(Let{let.name, Map(let.value)}); }
 
@@ -138,14 +131,11 @@ class Distributor {
       return;
     }
     HACKC_CHECK(loop.kind == LoopKind::kLocal) << "loop " << loop.axis << " of unexpected kind";
-    if (IsMatrix(loop.digits)) {
-      LowerMatrix(loop);
-      return;
-    }
+    if (IsMatrix(loop.digits)) return LowerMatrix(loop);
     // Mixed radix over the digits; register digits become unrolled loops round the nest.
     Expr coordinate = IntLit(0);
     std::vector<Expr> registers;
-    std::vector<std::pair<std::string, int>> unrolled;
+    std::vector<For> unrolled;
     for (const Digit& digit : loop.digits) {
       Expr value;
       if (digit.kind == Digit::Kind::kThread) {
@@ -157,7 +147,7 @@ class Distributor {
         value = digit.extent == 1 ? IntLit(0) : Axis(name);
         registers.push_back(value);
         if (digit.extent > 1) {
-          unrolled.push_back({name, digit.extent});
+          unrolled.push_back({name, loop.role, LoopKind::kUnroll, IntLit(digit.extent)});
           ranges_.SetAxis(name, IntLit(digit.extent));
         }
       }
@@ -169,11 +159,7 @@ class Distributor {
     nest_mask_ |= ThreadMask(loop.digits);
     Block body = Inside([&] { Visit(loop.body); });
     nest_mask_ = outer_mask;
-    for (size_t i = unrolled.size(); i-- > 0;) {
-      body = {MakeStmt(For{
-          unrolled[i].first, loop.role, LoopKind::kUnroll, IntLit(unrolled[i].second), {}, body})};
-    }
-    out_.insert(out_.end(), body.begin(), body.end());
+    EmitIn(unrolled, std::move(body));
   }
 
   void Lower(const Alloc& alloc) {
@@ -204,8 +190,7 @@ class Distributor {
 
   void Lower(const Store& store) {
     Store copy = store;
-    copy.engine =
-        CopyEngine::kRegisters;  // vectorize makes asynchronous copies of stores into rings
+    copy.engine = CopyEngine::kRegisters;  // vectorize makes copies of stores into rings
     copy.value = Map(store.value);
     copy.guard = Map(store.guard);
     auto local = locals_.find(store.buffer);
@@ -268,7 +253,7 @@ class Distributor {
   // A local axis as the fragments of one warp: `first` is the coordinate of the fragment's first row or
   // column, `index` counts fragments, both over the unrolled `loops`.
   struct Fragments {
-    std::vector<std::pair<std::string, int>> loops;
+    std::vector<For> loops;
     Expr first, index;
     int count = 1;
   };
@@ -288,7 +273,7 @@ class Distributor {
         int trips = paired ? digit.extent / 2 : digit.extent;
         value = trips == 1 ? IntLit(0) : Axis(name) * (paired ? 2 : 1);
         if (trips > 1) {
-          out.loops.emplace_back(name, trips);
+          out.loops.push_back({name, AxisRole::kFree, LoopKind::kUnroll, IntLit(trips)});
           ranges_.SetAxis(name, IntLit(trips));
         }
         out.index = out.index * digit.extent + value;
@@ -300,12 +285,9 @@ class Distributor {
     return out;
   }
 
-  void EmitUnrolled(const std::vector<std::pair<std::string, int>>& loops, Block body) {
-    for (size_t i = loops.size(); i-- > 0;) {
-      body = {MakeStmt(For{
-          loops[i].first, AxisRole::kFree, LoopKind::kUnroll, IntLit(loops[i].second), {}, body})};
-    }
-    out_.insert(out_.end(), body.begin(), body.end());
+  void EmitIn(const std::vector<For>& loops, Block body) {
+    const Block nest = InLoops(loops, std::move(body));
+    out_.insert(out_.end(), nest.begin(), nest.end());
   }
 
   // for k: matrix { for m { for n { acc[m, n] <- f32(a[m, k]) * f32(b[n, k]) } } } on m16n8k16.
@@ -358,11 +340,10 @@ class Distributor {
         row = rows.first + Mod(FloorDiv(lane, 8), 2) * 8;
         column = Mod(lane, 8) + FloorDiv(lane, 16) * 8;
       }
-      EmitUnrolled(
-          rows.loops,
-          {MakeStmt(LoadMatrix{a_array, rows.index * 8, a->buffer,
-                               BindAll(a->indices, {{m.axis, row}, {k.axis, part + column}}), 4,
-                               transposed})});
+      EmitIn(rows.loops,
+             {MakeStmt(LoadMatrix{a_array, rows.index * 8, a->buffer,
+                                  BindAll(a->indices, {{m.axis, row}, {k.axis, part + column}}), 4,
+                                  transposed})});
       a_at = [](const Expr& index) { return index * 8; };
     }
 
@@ -377,14 +358,13 @@ class Distributor {
     Expr half = pairs ? FloorDiv(lane, 16) * 8 : IntLit(0);
     Expr column = load.first + half + (transposed ? IntLit(0) : Mod(lane, 8));
     Expr depth = Mod(FloorDiv(lane, 8), 2) * 8 + (transposed ? Mod(lane, 8) : IntLit(0));
-    EmitUnrolled(
-        load.loops,
-        {MakeStmt(LoadMatrix{b_array, load.index * 4, b->buffer,
-                             BindAll(b->indices, {{n.axis, column}, {k.axis, part + depth}}),
-                             pairs ? 4 : 2, transposed})});
+    EmitIn(load.loops,
+           {MakeStmt(LoadMatrix{b_array, load.index * 4, b->buffer,
+                                BindAll(b->indices, {{n.axis, column}, {k.axis, part + depth}}),
+                                pairs ? 4 : 2, transposed})});
 
     Fragments columns = OuterDigits(n, "f", 8, false);
-    std::vector<std::pair<std::string, int>> loops = rows.loops;
+    std::vector<For> loops = rows.loops;
     loops.insert(loops.end(), columns.loops.begin(), columns.loops.end());
     Mma mma;
     mma.dtype = a->dtype;
@@ -396,15 +376,13 @@ class Distributor {
     mma.b_index = columns.index * 4;
     // The unrolled loops of `rows` appear twice: give the second nest its own names.
     Block body = {MakeStmt(std::move(mma))};
-    for (auto& [name, trips] : loops) {
-      std::string fresh = absl::StrCat(name, "_m", counter_++);
-      ranges_.SetAxis(fresh, IntLit(trips));
-      body = SubstituteVars(body, [&, old = name](const std::string& var) -> Expr {
-        return var == old ? Axis(fresh) : nullptr;
-      });
-      name = fresh;
+    for (For& loop : loops) {
+      const std::string fresh = absl::StrCat(loop.axis, "_m", counter_++);
+      ranges_.SetAxis(fresh, loop.extent);
+      body = SubstituteVars(body, loop.axis, Axis(fresh));
+      loop.axis = fresh;
     }
-    EmitUnrolled(loops, std::move(body));
+    EmitIn(loops, std::move(body));
   }
 
   const Load* Operand(const Expr& e) const {
@@ -417,18 +395,13 @@ class Distributor {
 
   static bool Varies(const Load& load, const std::string& axis, size_t from = 0) {
     for (size_t i = from; i < load.indices.size(); ++i) {
-      for (const std::string& name : FreeVars(load.indices[i])) {
-        if (name == axis) return true;
-      }
+      if (Uses(load.indices[i], axis)) return true;
     }
     return false;
   }
 
   Expr Bind(const Expr& e, const std::map<std::string, Expr>& values) const {
-    return Map(Substitute(e, [&](const std::string& name) -> Expr {
-      auto it = values.find(name);
-      return it == values.end() ? nullptr : it->second;
-    }));
+    return Map(Substitute(e, values));
   }
   std::vector<Expr> BindAll(const std::vector<Expr>& exprs,
                             const std::map<std::string, Expr>& values) const {
@@ -440,10 +413,7 @@ class Distributor {
   // Runs `emit` for each register of an array: directly for one, in an unrolled loop for more.
   template <typename F>
   void EachRegister(const std::string& name, int count, F emit) {
-    if (count == 1) {
-      emit(IntLit(0));
-      return;
-    }
+    if (count == 1) return emit(IntLit(0));
     std::string axis = absl::StrCat(name, "_i", counter_++);
     ranges_.SetAxis(axis, IntLit(count));
     Block body = Inside([&] { emit(Axis(axis)); });
@@ -487,18 +457,13 @@ class Distributor {
 
   Expr Map(const Expr& e) const {
     // Register tiles first: their indices must still be axes.
-    Expr tiles = Rewrite(e, [&](const Expr& node) -> Expr {
-      const auto* load = As<Load>(node);
-      if (load == nullptr) return nullptr;
-      auto it = locals_.find(load->buffer);
-      if (it == locals_.end() || it->second.shared) return nullptr;
-      return MakeLoad(load->buffer, load->dtype,
-                      {RegisterIndex(it->second.layout, load->indices, load->buffer)});
+    Expr tiles = Rewrite(e, [&](const Load& load) -> Expr {
+      const Local* local = FindOrNull(locals_, load.buffer);
+      if (!local || local->shared) return nullptr;
+      return MakeLoad(load.buffer, load.dtype,
+                      {RegisterIndex(local->layout, load.indices, load.buffer)});
     });
-    return Substitute(tiles, [&](const std::string& name) -> Expr {
-      auto it = coordinates_.find(name);
-      return it == coordinates_.end() ? nullptr : it->second;
-    });
+    return Substitute(tiles, coordinates_);
   }
 
   template <typename F>

@@ -46,15 +46,13 @@ class Pipeliner {
   // Writes nothing but rings.
   static bool FillsOnly(const Stmt& stmt, const std::set<std::string>& rings) {
     bool fills = false, other = false;
+    const auto write = [&](const std::string& target) {
+      (rings.count(target) ? fills : other) = true;
+    };
     WalkStmts({stmt}, [&](const Stmt& s) {
-      const std::string* target = nullptr;
-      if (const auto* copy = As<AsyncCopy>(s)) target = &copy->target;
-      if (const auto* store = As<Store>(s)) target = &store->buffer;
-      if (target != nullptr) {
-        (rings.count(*target) ? fills : other) = true;
-      } else if (!As<For>(s) && !As<If>(s)) {
-        other = true;
-      }
+      if (const auto* copy = As<AsyncCopy>(s)) return write(copy->target);
+      if (const auto* store = As<Store>(s)) return write(store->buffer);
+      other |= !As<For>(s) && !As<If>(s);
     });
     return fills && !other;
   }
@@ -62,22 +60,18 @@ class Pipeliner {
   // The statements of `fills` for iteration `index`, with loop names of their own.
   Block FillFor(const Block& fills, const std::string& axis, const Expr& index) {
     std::set<std::string> inner;
-    WalkStmts(fills, [&](const Stmt& s) {
-      if (const auto* loop = As<For>(s)) inner.insert(loop->axis);
-    });
+    WalkStmts(fills, [&](const For& loop) { inner.insert(loop.axis); });
     std::string suffix = absl::StrCat("_f", counter_++);
     Block renamed = RenameAll(
         fills, [&](const std::string& name) { return inner.count(name) ? name + suffix : name; });
-    renamed = SubstituteVars(
-        renamed, [&](const std::string& name) -> Expr { return name == axis ? index : nullptr; });
-    return MapExprs(renamed, [&](const Expr& e) { return Simplify(e, ranges_); });
+    return MapExprs(SubstituteVars(renamed, axis, index),
+                    [&](const Expr& e) { return Simplify(e, ranges_); });
   }
 
   // Whether `stmt` may run after `copies`: it makes nothing that they read, waits for nothing, and is no loop that
   // copies itself.
   static bool MayFollow(const Stmt& stmt, const Block& copies) {
-    std::set<std::string> named;
-    RenameAll(copies, [&](const std::string& name) { return named.insert(name), name; });
+    const std::set<std::string> named = NamesIn(copies);
     bool may = true;
     WalkStmts({stmt}, [&](const Stmt& s) {
       const auto* loop = As<For>(s);

@@ -13,10 +13,6 @@ namespace {
 
 using namespace ir;  // NOLINT: a pass is about IR from end to end
 
-bool Uses(const Expr& e, const std::string& axis) {
-  return absl::c_linear_search(FreeVars(e), axis);
-}
-
 // Coefficient of `axis` in the integer expression `e` when `e` is linear in it.
 std::optional<int64_t> Coefficient(const Expr& e, const std::string& axis) {
   int64_t coefficient = 0;

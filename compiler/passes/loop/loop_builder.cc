@@ -94,8 +94,7 @@ class Builder {
   }
   // Runs `emit` as if only the loops up to `depth` were open: what it appends stands before the
   // inner ones.
-  template <typename F>
-  Expr At(size_t depth, F emit) {
+  Expr At(size_t depth, auto emit) {
     std::vector<Scope> inner(
         std::make_move_iterator(scopes_.begin() + static_cast<int64_t>(depth) + 1),
         std::make_move_iterator(scopes_.end()));

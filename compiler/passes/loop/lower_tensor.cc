@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/passes/loop/lower_tensor.h"
 
-#include <algorithm>
-
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/tensor_walk.h"
 #include "compiler/passes/loop/fusion_cost.h"

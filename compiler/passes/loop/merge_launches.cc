@@ -82,8 +82,8 @@ class Merger {
   // Names of `b` in the merged kernel: its buffers are those of the same values, all else gets new names.
   void TakeNames() {
     Function& fn = merged_.fn.fn;
+    used_ = NamesIn(fn.body);
     for (const BufferDecl& buffer : fn.buffers) used_.insert(buffer.name);
-    RenameAll(fn.body, [&](const std::string& name) { return used_.insert(name), name; });
     for (size_t k = 0; k < b_.args.size(); ++k) {
       BufferDecl buffer = b_.fn.fn.buffers[k];
       auto same = absl::c_find(a_.args, b_.args[k]);

@@ -40,7 +40,7 @@ class Splitter {
     }
     if (!WorthIt()) return {};
     for (const BufferDecl& buffer : launch_.fn.fn.buffers) names_.Add(buffer.name);
-    RenameAll(launch_.fn.fn.body, [&](const std::string& each) { return names_.Add(each), each; });
+    for (const std::string& name : NamesIn(launch_.fn.fn.body)) names_.Add(name);
     LoopLaunch parts = MakeParts();
     return {std::move(parts), MakeCombination()};
   }
@@ -158,8 +158,7 @@ class Splitter {
     fn.computes = Cat(launch_.fn.fn.computes, ", ", what);
     fn.symbols = launch_.fn.fn.symbols;
     fn.body = std::move(body);
-    std::set<std::string> named;
-    RenameAll(fn.body, [&](const std::string& each) { return named.insert(each), each; });
+    const std::set<std::string> named = NamesIn(fn.body);
     for (bool write : {false, true}) {
       auto add = [&](const BufferDecl& buffer, const std::string& arg) {
         if (!named.count(buffer.name) || (buffer.access != Access::kRead) != write) return;

@@ -163,10 +163,8 @@ class Lowering {
     Expr weight = n.transposed ? Wide(n.weight, {k, feature}) : Wide(n.weight, {feature, k});
     TensorContract contract{{{"k", TypeOf(n.x).shape.back()}}, Wide(n.x, x_at), weight};
     std::string label = LabelOfWeight(n.weight, op_->out);
-    if (op_->type.dtype == DType::kF32 && n.bias.empty()) {
-      Emit(op_->out, op_->type, axes_, std::move(contract), label);
-      return;
-    }
+    if (op_->type.dtype == DType::kF32 && n.bias.empty())
+      return Emit(op_->out, op_->type, axes_, std::move(contract), label);
     Expr sum = Value(EmitPart("sum", axes_, std::move(contract), label), at_);
     EmitResult(n.bias.empty() ? sum : sum + Wide(n.bias, {feature}), label);
   }
@@ -283,10 +281,8 @@ class Lowering {
     TensorReduce softmax{Monoid::kSoftmaxSum,
                          {{"t", start + s + 1}},
                          {score, Wide(n.v, {b, t, FloorDiv(h, group), e})}};
-    if (op_->type.dtype == DType::kF32) {
-      Emit(op_->out, op_->type, sum_axes, std::move(softmax), label);
-      return;
-    }
+    if (op_->type.dtype == DType::kF32)
+      return Emit(op_->out, op_->type, sum_axes, std::move(softmax), label);
     Expr sum = Value(EmitPart("sum", sum_axes, std::move(softmax), label), {b, s, h, e});
     Emit(op_->out, op_->type, sum_axes, TensorMap{MakeCast(op_->type.dtype, sum)}, label);
   }

@@ -17,27 +17,25 @@ AxisDependencies::AxisDependencies(const Function& fn) {
 
 const std::set<std::string>& AxisDependencies::Of(const std::string& name) const {
   static const std::set<std::string> kNone;
-  auto it = depends_.find(name);
-  return it == depends_.end() ? kNone : it->second;
+  const std::set<std::string>* axes = FindOrNull(depends_, name);
+  return axes ? *axes : kNone;
 }
 
 std::set<std::string> AxisDependencies::AxesOf(const Expr& e) const {
   std::set<std::string> axes;
-  Walk(e, [&](const Expr& node) {
-    const auto* var = As<Var>(node);
-    const auto* load = As<Load>(node);
-    if (var == nullptr && load == nullptr) return;
-    const std::string& name = var ? var->name : load->buffer;
+  const auto add = [&](const std::string& name) {
     axes.insert(Of(name).begin(), Of(name).end());
     if (extent_axes_.count(name)) axes.insert(name);
-  });
+  };
+  Walk(
+      e, [&](const Var& var) { add(var.name); }, [&](const Load& load) { add(load.buffer); });
   return axes;
 }
 
 void AxisDependencies::Grow(const std::string& name, const std::set<std::string>& axes) {
   const std::vector<std::string>& scope = scope_.at(name);
   for (const std::string& axis : axes) {
-    bool outside = std::find(scope.begin(), scope.end(), axis) != scope.end();
+    bool outside = absl::c_linear_search(scope, axis);
     if (outside && depends_[name].insert(axis).second) changed_ = true;
   }
 }

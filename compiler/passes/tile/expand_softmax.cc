@@ -124,8 +124,7 @@ class Expander {
       if (kept.count(name)) continue;
       Expr extent = ranges_.FindExtent(name);
       if (extent == nullptr) return nullptr;
-      largest = Substitute(
-          largest, [&](const std::string& var) { return var == name ? extent - 1 : nullptr; });
+      largest = Substitute(largest, name, extent - 1);
     }
     largest = Simplify(largest, ranges_);
     return Names(largest) == kept && ProveLessEqual(end, largest, ranges_) ? largest : nullptr;
@@ -139,39 +138,33 @@ class Expander {
   // of 0 times NaN is NaN. All rows share one bound, which a matrix instruction needs.
   Expr GuardValues(const Expr& value, const std::string& axis, const Expr& end) const {
     Expr bound = LargestEnd(end);
-    if (bound ==
-        nullptr) {  // over the rows of one block: a part of the keys ends where the part does
+    if (!bound) {  // over the rows of one block: a part of the keys ends where the part does
       bound = end;
       for (const std::string& name : FreeVars(end)) {
-        const AxisSchedule* of = FindAxis(name);
+        const AxisSchedule* of = tile_.schedule.Find(name);
         if (!of || of->digits.empty()) continue;
         const Expr extent = ranges_.FindExtent(name);
         const bool grows = extent && FreeVars(extent).empty() && Grows(bound, name);
         HACKC_CHECK(grows || tile_.schedule.instruction != MatrixInstruction::kMma)
             << "no bound of " << axis << " that all rows share";
         if (!grows) continue;
-        bound = Substitute(
-            bound, [&](const std::string& var) { return var == name ? extent - 1 : nullptr; });
+        bound = Substitute(bound, name, extent - 1);
       }
       bound = Simplify(bound, ranges_);
     }
-    return Rewrite(value, [&](const Expr& node) -> Expr {
-      const auto* load = As<Load>(node);
-      if (load == nullptr || !IsFloat(load->dtype)) return nullptr;
+    return Rewrite(value, [&](const Load& load) -> Expr {
       const bool varies =
-          std::any_of(load->indices.begin(), load->indices.end(), [&](const Expr& index) {
-            const std::vector<std::string> names = FreeVars(index);
-            return std::find(names.begin(), names.end(), axis) != names.end();
-          });
+          absl::c_any_of(load.indices, [&](const Expr& index) { return Uses(index, axis); });
+      if (!IsFloat(load.dtype) || !varies) return nullptr;
       for (const BufferDecl& buffer : tile_.fn.buffers) {
-        if (buffer.name != load->buffer || !varies) continue;
-        for (size_t i = 0; i < load->indices.size(); ++i) {
-          const auto* var = As<Var>(load->indices[i]);
+        if (buffer.name != load.buffer) continue;
+        for (size_t i = 0; i < load.indices.size(); ++i) {
+          const auto* var = As<Var>(load.indices[i]);
           bool along = var != nullptr && var->name == axis;
           if (along && ProveLessEqual(buffer.shape[i], bound, ranges_)) return nullptr;
         }
-        return MakeLoad(load->buffer, load->dtype, load->indices,
-                        And(load->guard, Lt(Axis(axis), bound)));
+        return MakeLoad(load.buffer, load.dtype, load.indices,
+                        And(load.guard, Lt(Axis(axis), bound)));
       }
       return nullptr;
     });
@@ -180,7 +173,7 @@ class Expander {
   // Rewrites the reduce loop `loop` that updates `state`.
   void Stream(const For& loop, const State& state, Block& out) {
     const std::string& j = loop.axis;
-    const AxisSchedule* axis = FindAxis(j);
+    const AxisSchedule* axis = tile_.schedule.Find(j);
     HACKC_CHECK(axis != nullptr) << "softmax axis " << j << " has no schedule";
     std::vector<Digit> digits = axis->digits;
     const int64_t chunk = axis->steps * CoordinateCount(digits);
@@ -230,17 +223,11 @@ class Expander {
     auto at = [&](const std::string& local) { return Axis(chunk_axis) * chunk + Axis(local); };
     auto inline_lets = [&](const Expr& e) {
       Expr current = e;
-      for (size_t i = 0; i <= lets.size(); ++i) {
-        current = Substitute(current, [&](const std::string& name) -> Expr {
-          auto it = lets.find(name);
-          return it == lets.end() ? nullptr : it->second;
-        });
-      }
+      for (size_t i = 0; i <= lets.size(); ++i) current = Substitute(current, lets);
       return current;
     };
     auto bind = [&](const Expr& e, const std::string& local) {
-      return Substitute(
-          e, [&](const std::string& name) -> Expr { return name == j ? at(local) : nullptr; });
+      return Substitute(e, j, at(local));
     };
     Expr end = ReadResults(loop.extent);
 
@@ -249,13 +236,12 @@ class Expander {
     const std::string chunk_max = state.name + "_chunk_max", chunk_sum = state.name + "_chunk_sum";
     body.push_back(MakeStmt(Alloc{scores, DType::kF32, MemorySpace::kLocal, {chunk}}));
     body.push_back(MakeStmt(Accumulator{chunk_max, Monoid::kMax, {}, {}}));
-    Block score_loop = MapAxis(score_body, j, at(score_axis));
+    Block score_loop = SubstituteVars(score_body, j, at(score_axis));
     Expr inside = Lt(at(score_axis), end);
     if (update->guard) {
       const Expr guard = inline_lets(update->guard);
       for (const For& value_loop : value_loops) {
-        const std::vector<std::string> names = FreeVars(guard);
-        HACKC_CHECK(std::find(names.begin(), names.end(), value_loop.axis) == names.end())
+        HACKC_CHECK(!Uses(guard, value_loop.axis))
             << state.name << ": a guard that differs between the columns of one weight";
       }
       inside = And(inside, bind(guard, score_axis));
@@ -291,28 +277,23 @@ class Expander {
     body.push_back(MakeStmt(Accumulator{chunk_sum, Monoid::kSum, {}, {}}));
     Expr weight =
         MakeUnary(UnaryOp::kExp, MakeLoad(scores, DType::kF32, {Axis(weight_axis)}) - reference);
+    const Expr rounded = MakeVar(weights + "_value", DType::kF32);
     Block weight_loop = {
         MakeStmt(Let{weights + "_value", weight}),
-        MakeStmt(Store{weights,
-                       {Axis(weight_axis)},
-                       MakeCast(weight_dtype, MakeVar(weights + "_value", DType::kF32)),
-                       nullptr}),
-        MakeStmt(Accumulate{chunk_sum, {}, {MakeVar(weights + "_value", DType::kF32)}, nullptr})};
+        MakeStmt(Store{weights, {Axis(weight_axis)}, MakeCast(weight_dtype, rounded)}),
+        MakeStmt(Accumulate{chunk_sum, {}, {rounded}, nullptr})};
     body.push_back(MakeStmt(For{
         weight_axis, AxisRole::kReduce, LoopKind::kSequential, IntLit(chunk), {}, weight_loop}));
     body.push_back(MakeStmt(Store{state.maximum, {}, peak, nullptr}));
-    body.push_back(
-        MakeStmt(Store{state.total,
-                       {},
-                       LocalScalar(state.total) * rescale + MakeVar(chunk_sum, DType::kF32),
-                       nullptr}));
+    Expr total = LocalScalar(state.total) * rescale + MakeVar(chunk_sum, DType::kF32);
+    body.push_back(MakeStmt(Store{state.total, {}, total}));
 
     // Rescale, then add the chunk's weighted values.
     auto in_value_loops = [&](Block inner, const std::string& suffix) {
       for (size_t i = value_loops.size(); i-- > 0;) {
         For copy = value_loops[i];
         if (!suffix.empty()) {
-          inner = MapAxis(inner, copy.axis, Axis(copy.axis + suffix));
+          inner = SubstituteVars(inner, copy.axis, Axis(copy.axis + suffix));
           CopyAxisSchedule(copy.axis, copy.axis + suffix);
           copy.axis += suffix;
         }
@@ -338,17 +319,13 @@ class Expander {
         value_axis, AxisRole::kContract, LoopKind::kSequential, IntLit(chunk), {}, value_body}));
 
     // Role free: a chunk beyond a row's end changes nothing of its state, so it needs no mask.
-    out.push_back(MakeStmt(For{chunk_axis,
-                               AxisRole::kFree,
-                               LoopKind::kSequential,
-                               CeilDiv(end, chunk),
-                               {},
-                               std::move(body)}));
+    out.push_back(
+        MakeStmt(For{.axis = chunk_axis, .extent = CeilDiv(end, chunk), .body = std::move(body)}));
 
     // The schedule speaks of the new axes from here on.
     tile_.schedule.axes.push_back({score_axis, LoopKind::kSerial, axis->steps, digits});
     tile_.schedule.axes.push_back({weight_axis, LoopKind::kSerial, axis->steps, digits});
-    if (FindAxis(value_axis) == nullptr) {
+    if (!tile_.schedule.Find(value_axis)) {
       tile_.schedule.axes.push_back({value_axis, LoopKind::kSerial, static_cast<int>(chunk), {}});
     }
     std::erase_if(tile_.schedule.axes, [&](const AxisSchedule& a) { return a.axis == j; });
@@ -357,21 +334,8 @@ class Expander {
     }
   }
 
-  static Block MapAxis(const Block& block, const std::string& axis, const Expr& replacement) {
-    return SubstituteVars(block, [&](const std::string& name) -> Expr {
-      return name == axis ? replacement : nullptr;
-    });
-  }
-
-  const AxisSchedule* FindAxis(const std::string& name) const {
-    for (const AxisSchedule& axis : tile_.schedule.axes) {
-      if (axis.axis == name) return &axis;
-    }
-    return nullptr;
-  }
-
   void CopyAxisSchedule(const std::string& from, const std::string& to) {
-    if (const AxisSchedule* axis = FindAxis(from)) {
+    if (const AxisSchedule* axis = tile_.schedule.Find(from)) {
       AxisSchedule copy = *axis;
       copy.axis = to;
       tile_.schedule.axes.push_back(copy);
@@ -381,8 +345,8 @@ class Expander {
   TileFn tile_;
   RangeMap ranges_;
   std::map<std::string, State> states_;
-  std::map<std::string, State>
-      log_sums_;  // log_sum_exp states, and the softmax sums that they are read from
+  // log_sum_exp states, and the softmax sums that they are read from.
+  std::map<std::string, State> log_sums_;
 };
 
 }  // namespace

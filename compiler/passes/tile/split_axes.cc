@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/digits.h"
-#include "compiler/ir/expr_query.h"
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
@@ -60,10 +59,11 @@ class Splitter {
  public:
   explicit Splitter(const TileFn& tile)
       : in_(tile), ranges_(tile.fn.symbols), dependencies_(tile.fn) {
-    for (const BufferDecl& buffer : tile.fn.buffers) buffers_[buffer.name] = &buffer;
-    for (const AxisSchedule& axis : tile.schedule.axes) schedules_[axis.axis] = &axis;
-    for (const BufferDecl& buffer : tile.fn.buffers) taken_.insert(buffer.name);
-    RenameAll(tile.fn.body, [&](const std::string& name) { return taken_.insert(name), name; });
+    taken_ = NamesIn(tile.fn.body);
+    for (const BufferDecl& buffer : tile.fn.buffers) {
+      buffers_[buffer.name] = &buffer;
+      taken_.insert(buffer.name);
+    }
   }
 
   TileFn Run() {
@@ -105,12 +105,8 @@ class Splitter {
 
   void ProcessFor(const For& loop) {
     const AxisSchedule& schedule = ScheduleOf(loop.axis);
-    AxisInfo info;
-    info.name = loop.axis;
-    info.role = loop.role;
-    info.digits = schedule.digits;
-    info.local = CoordinateCount(schedule.digits);
-    info.tile = TileOf(schedule);
+    AxisInfo info{loop.axis, loop.role, schedule.digits, CoordinateCount(schedule.digits),
+                  TileOf(schedule)};
 
     Expr extent = Hoist(Resolve(loop.extent));
     HACKC_CHECK(Loads(extent).empty())
@@ -182,8 +178,8 @@ class Splitter {
 
   const AxisSchedule& ScheduleOf(const std::string& axis) const {
     static const AxisSchedule kPlain;
-    auto it = schedules_.find(axis);
-    return it == schedules_.end() ? kPlain : *it->second;
+    const AxisSchedule* given = in_.schedule.Find(axis);
+    return given ? *given : kPlain;
   }
 
   bool HoldsGridLoop(const For& loop) const {
@@ -256,34 +252,30 @@ class Splitter {
       std::vector<std::vector<Digit>> digits;
       for (const Expr& index : indices) {
         const auto* var = As<Var>(index);
-        auto it = var ? schedules_.find(var->name) : schedules_.end();
-        if (it != schedules_.end() && IsMatrix(it->second->digits) &&
-            it->second->digits.size() == 1) {
+        const AxisSchedule* axis = var ? in_.schedule.Find(var->name) : nullptr;
+        if (axis && IsMatrix(axis->digits) && axis->digits.size() == 1) {
           // As the first operand of a matrix instruction the tile is read in the layout of its result.
-          digits.push_back({{Digit::Kind::kRegister, 2 * it->second->steps, 1},
+          digits.push_back({{Digit::Kind::kRegister, 2 * axis->steps, 1},
                             {Digit::Kind::kThread, 4, 1},
                             {Digit::Kind::kRegister, 2, 1}});
           continue;
         }
-        if (it == schedules_.end() || it->second->steps != 1 || IsMatrix(it->second->digits)) {
+        if (!axis || axis->steps != 1 || IsMatrix(axis->digits)) {
           agree = false;
           return;
         }
-        digits.push_back(it->second->digits);
+        digits.push_back(axis->digits);
       }
       if (layout && *layout != digits) agree = false;
       layout = digits;
     };
-    WalkExprs(in_.fn.body, [&](const Expr& e) {
-      for (const Load* load : Loads(e)) {
-        if (load->buffer == name) see(load->indices);
-      }
-    });
-    WalkStmts(in_.fn.body, [&](const Stmt& stmt) {
-      if (const auto* store = As<Store>(stmt); store && store->buffer == name) see(store->indices);
-      if (const auto* update = As<Accumulate>(stmt); update && update->name == name)
-        see(update->indices);
-    });
+    const auto access = [&](const std::string& target, const std::vector<Expr>& indices) {
+      if (target == name) see(indices);
+    };
+    WalkExprs(in_.fn.body, [&](const Load& load) { access(load.buffer, load.indices); });
+    WalkStmts(
+        in_.fn.body, [&](const Store& store) { access(store.buffer, store.indices); },
+        [&](const Accumulate& update) { access(update.name, update.indices); });
     return agree ? layout : std::nullopt;
   }
 
@@ -312,9 +304,8 @@ class Splitter {
     return Rewrite(staged, [&](const Expr& node) -> Expr {
       if (const auto* var = As<Var>(node)) {
         if (var->name.rfind("tile:", 0) == 0) return axes_.at(var->name.substr(5)).in_tile;
-        if (auto it = axes_.find(var->name); it != axes_.end()) return it->second.global;
-        if (auto it = values_.find(var->name); it != values_.end()) return Read(var->name, {});
-        return nullptr;
+        if (const AxisInfo* axis = FindOrNull(axes_, var->name)) return axis->global;
+        return values_.count(var->name) ? Read(var->name, {}) : nullptr;
       }
       if (const auto* load = As<Load>(node); load && values_.count(load->buffer)) {
         return Read(load->buffer, load->indices);
@@ -345,14 +336,14 @@ class Splitter {
   }
 
   Expr BoundsGuard(const Load& load) const {
-    auto it = buffers_.find(load.buffer);
-    if (it == buffers_.end()) return load.guard;
+    const BufferDecl* buffer = FindOr(buffers_, load.buffer);
+    if (!buffer) return load.guard;
     Expr guard = load.guard;
     for (size_t i = 0; i < load.indices.size(); ++i) {
       const Expr& index = load.indices[i];
       if (!ProveNonNegative(index, ranges_)) guard = And(guard, Le(IntLit(0), index));
-      if (!ProveLess(index, it->second->shape[i], ranges_))
-        guard = And(guard, Lt(index, it->second->shape[i]));
+      if (!ProveLess(index, buffer->shape[i], ranges_))
+        guard = And(guard, Lt(index, buffer->shape[i]));
     }
     return guard;
   }
@@ -364,13 +355,11 @@ class Splitter {
 
   // Loads from memory get nests of their own; what is left reads registers only.
   Expr Hoist(const Expr& e) {
-    return Rewrite(e, [&](const Expr& node) -> Expr {
-      const auto* load = As<Load>(node);
-      if (load == nullptr) return nullptr;
-      bool memory = buffers_.count(load->buffer) || shared_.count(load->buffer) ||
-                    (values_.count(load->buffer) && values_.at(load->buffer).shared);
+    return Rewrite(e, [&](const Load& load) -> Expr {
+      bool memory = buffers_.count(load.buffer) || shared_.count(load.buffer) ||
+                    FindOr(values_, load.buffer).shared;
       if (!memory) return nullptr;
-      Expr guarded = Guarded(*load);
+      Expr guarded = Guarded(load);
       std::vector<std::string> axes = LocalAxes({guarded});
       if (axes.empty()) return Uniform(guarded);
       // Operands of a matrix instruction are read from where they lie.
@@ -380,7 +369,7 @@ class Splitter {
       for (const auto& [from, to] : loaded_) {
         if (Equal(from, guarded)) return to;
       }
-      Expr local = ToLocal(Fresh(load->buffer + "_in"), guarded, axes);
+      Expr local = ToLocal(Fresh(load.buffer + "_in"), guarded, axes);
       loaded_.emplace_back(guarded, local);
       return local;
     });
@@ -389,10 +378,8 @@ class Splitter {
   // An integer that all threads load alike, such as a sequence's length, is a let. `known`: only one that is.
   Expr Uniform(const Expr& load, bool known = false) {
     const Load& node = *As<Load>(load);
-    auto buffer = buffers_.find(node.buffer);
-    if (!IsInteger(load->dtype) || buffer == buffers_.end() ||
-        buffer->second->access != Access::kRead)
-      return load;
+    const BufferDecl* buffer = FindOr(buffers_, node.buffer);
+    if (!IsInteger(load->dtype) || !buffer || buffer->access != Access::kRead) return load;
     for (const auto& [from, to] : uniform_) {
       if (Equal(from, load)) return to;
     }
@@ -451,8 +438,8 @@ class Splitter {
     Expr guard = Simplify(Hoist(Resolve(update.guard)), ranges_);
     const std::vector<std::string>& scope = dependencies_.ScopeOf(update.name);
     for (const AxisInfo& info : context_) {
-      if (std::find(scope.begin(), scope.end(), info.name) != scope.end()) continue;
-      bool is_kept = std::find(kept.begin(), kept.end(), info.name) != kept.end();
+      if (absl::c_linear_search(scope, info.name)) continue;
+      bool is_kept = absl::c_linear_search(kept, info.name);
       if (!is_kept) states_.at(update.name).partial_over |= ThreadMask(info.digits);
       if (info.local > 1 && !is_kept) axes.push_back(info.name);
       if (info.role != AxisRole::kFree) guard = And(guard, info.valid);
@@ -465,7 +452,7 @@ class Splitter {
            all.push_back(guard);
            return all;
          }())) {
-      if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
+      if (!absl::c_linear_search(axes, axis)) axes.push_back(axis);
     }
     Nest(axes, {MakeStmt(Accumulate{update.name, indices, operands, guard})});
   }
@@ -508,26 +495,17 @@ class Splitter {
   // ---- staging ----------------------------------------------------------------------------------------------
   void Stage(const StageSchedule& stage, const For& loop) {
     std::map<std::string, const For*> inner;
-    WalkStmts(loop.body, [&](const Stmt& stmt) {
-      if (const auto* below = As<For>(stmt)) inner[below->axis] = below;
-    });
+    WalkStmts(loop.body, [&](const For& below) { inner[below.axis] = &below; });
     std::vector<Expr> found;
     WalkExprs(loop.body, [&](const Expr& e) {
       Walk(e, [&](const Expr& node) {
         const auto* load = As<Load>(node);
-        if (!load || load->buffer != stage.buffer || !VariesWith(node, stage.axis)) return;
-        for (const Expr& seen : found) {
-          if (Equal(seen, node)) return;
-        }
-        found.push_back(node);
+        if (!load || load->buffer != stage.buffer || !Uses(node, stage.axis)) return;
+        const auto same = [&](const Expr& seen) { return Equal(seen, node); };
+        if (absl::c_none_of(found, same)) found.push_back(node);
       });
     });
     for (const Expr& node : found) StageLoad(stage, loop, node, inner);
-  }
-
-  static bool VariesWith(const Expr& e, const std::string& axis) {
-    std::vector<std::string> names = FreeVars(e);
-    return std::find(names.begin(), names.end(), axis) != names.end();
   }
 
   void StageLoad(const StageSchedule& stage, const For& loop, const Expr& node,
@@ -538,15 +516,16 @@ class Splitter {
     std::vector<int64_t> extents;
     for (const Expr& index : load.indices) {
       for (const std::string& name : FreeVars(index)) {
-        if (std::find(axes.begin(), axes.end(), name) != axes.end()) continue;
+        if (absl::c_linear_search(axes, name)) continue;
         int64_t extent = 1;
-        if (auto it = inner.find(name); it != inner.end()) {
-          auto static_extent = AsInt(it->second->extent);
+        const AxisInfo* known = FindOrNull(axes_, name);
+        if (const For* below = FindOr(inner, name)) {
+          auto static_extent = AsInt(below->extent);
           if (!static_extent) return;
           const int64_t tile = TileOf(ScheduleOf(name));  // what overhangs is read, though not used
           extent = (*static_extent + tile - 1) / tile * tile;
-        } else if (auto known = axes_.find(name); known != axes_.end()) {
-          extent = known->second.tile;
+        } else if (known) {
+          extent = known->tile;
         } else {
           return;  // depends on a value made inside the loop
         }
@@ -559,10 +538,10 @@ class Splitter {
     }
     if (axes.empty()) return;
     // What only a guard depends on must be one value for the whole tile.
-    for (const std::string& name : load.guard ? FreeVars(load.guard) : std::vector<std::string>()) {
-      const bool indexes = std::find(axes.begin(), axes.end(), name) != axes.end();
-      const auto known = axes_.find(name);
-      if (!indexes && (inner.count(name) || known == axes_.end() || known->second.tile > 1)) return;
+    for (const std::string& name : FreeVars(load.guard)) {
+      const AxisInfo* known = FindOrNull(axes_, name);
+      if (!absl::c_linear_search(axes, name) && (inner.count(name) || !known || known->tile > 1))
+        return;
     }
     std::string name = Fresh(load.buffer + "_tile");
     // Copy layout: vectors along the last axis, threads over what is left, registers for the rest.
@@ -597,11 +576,8 @@ class Splitter {
       fill_axes.push_back(fill[i].name);
       tile_indices.push_back(Axis(fill[i].name));
     }
-    Expr source = Substitute(node, [&](const std::string& var) -> Expr {
-      auto it = coordinates.find(var);
-      if (it != coordinates.end()) return it->second;
-      auto axis = axes_.find(var);
-      return axis == axes_.end() ? nullptr : axis->second.global;
+    Expr source = Substitute(node, [&](const std::string& var) {
+      return FindOr(coordinates, var, FindOr(axes_, var).global);
     });
     Alloc tile{name, load.dtype, MemorySpace::kShared, extents, {}, stage.padding, 16};
     // A ring is filled ahead by copies that bypass registers; they can only read what nobody writes.
@@ -622,10 +598,8 @@ class Splitter {
     if (engine == CopyEngine::kRegisters) {
       source = Hoist(source);
     } else {
-      source = Rewrite(source, [&](const Expr& e) -> Expr {
-        const auto* inside = As<Load>(e);
-        return inside ? Uniform(Guarded(*inside), /*known=*/true) : nullptr;
-      });
+      source = Rewrite(
+          source, [&](const Load& inside) { return Uniform(Guarded(inside), /*known=*/true); });
     }
     Nest(fill_axes, {MakeStmt(Store{name, tile_indices, source, nullptr, engine})});
     context_.resize(depth);
@@ -658,9 +632,7 @@ class Splitter {
       int& uses = loop_uses_[loop->axis];
       if (uses++ > 0) {
         while (taken_.count(copy.axis = absl::StrCat(loop->axis, "_", uses))) ++uses;
-        copy.body = SubstituteVars(copy.body, [&](const std::string& name) -> Expr {
-          return name == loop->axis ? Axis(copy.axis) : nullptr;
-        });
+        copy.body = SubstituteVars(copy.body, loop->axis, Axis(copy.axis));
       }
       copy.body = UniqueNames(copy.body);
       out.push_back(MakeStmt(std::move(copy)));
@@ -672,7 +644,6 @@ class Splitter {
   RangeMap ranges_;
   AxisDependencies dependencies_;
   std::map<std::string, const BufferDecl*> buffers_;
-  std::map<std::string, const AxisSchedule*> schedules_;
   std::vector<AxisInfo> context_;
   std::map<std::string, AxisInfo> axes_;
   std::map<std::string, TileValue> values_;
