@@ -83,7 +83,7 @@ class Bench:
         description = self.work / f"{model}.json"
         description.write_text(json.dumps(config))
         out = self.work / f"{model}-{dtype}-{len(changes)}"
-        harness.compile_model(description, out, harness.device_arch(self.torch), dtype, "1..2048",
+        harness.compile_model(description, out, harness.device_arch(self.torch), dtype, self.options.seq_range,
                               batch=self.options.batch_range, past=f"0..{CAPACITY}")
         program = hackc.Program(out).load()
         state = peers.random_weights(self.torch, {n: shape for n, (_, shape) in program.weights().items()}, dtype)
@@ -269,6 +269,7 @@ def main():
     parser.add_argument("--contexts", default="1024,8192")
     parser.add_argument("--batches", default="1,8")
     parser.add_argument("--batch-range", default="1..8", help="what the program is compiled for")
+    parser.add_argument("--seq-range", default="1..2048", help="likewise")
     parser.add_argument("--peers", default="eager,compile,max-autotune")
     parser.add_argument("--layers", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=15)

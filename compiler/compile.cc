@@ -32,6 +32,7 @@ namespace {
 
 constexpr char kKeyFormat[] = "1";
 const std::string kPrefill = "prefill", kDecode = "decode";
+constexpr int64_t kShortPrompt = 128;  // tokens
 
 // Runs `work`, which returns a StatusOr; what is thrown becomes INTERNAL.
 auto Guarded(auto&& work) -> decltype(work()) {
@@ -140,18 +141,33 @@ struct EntryGraph {
   ir::GraphModule graph;
 };
 
-// One graph for each entry point. Schedules follow the symbols' bounds, so with a cache more are for single
-// tokens: for one sequence, for as many as a product treats as a few rows, and for more than those; what
-// serves eight sequences reads one sequence's weights at half the speed. They have no position to choose; all
-// else, the cache's capacity above all, is as for prefill.
+// An entry for each range of a symbol up to one of `ends` and from there to its end: schedules follow the symbols'
+// bounds.
+void AddRanges(const std::string& name, ir::GraphModule graph, std::string_view of,
+               std::vector<int64_t> ends, std::vector<EntryGraph>& entries) {
+  const auto symbol = std::find_if(graph.symbols.begin(), graph.symbols.end(),
+                                   [&](const ir::SymbolDecl& each) { return each.name == of; });
+  HACKC_CHECK(symbol != graph.symbols.end()) << "a decoder's graph has a " << of;
+  ends.push_back(symbol->max);
+  for (const int64_t end : ends) {
+    if (end < symbol->min || symbol->min > ends.back()) continue;
+    symbol->max = std::min(end, ends.back());
+    entries.push_back({name, graph});
+    symbol->min = symbol->max + 1;
+  }
+}
+
+// The entry points' graphs. A tile for thousands of tokens leaves most of the machine idle at a hundred. With a
+// cache there are more for single tokens: for one sequence, for as many as a product treats as a few rows, and
+// for more than those; what serves eight sequences reads one sequence's weights at half the speed. They have no
+// position to choose; all else, the cache's capacity above all, is as for prefill.
 std::vector<EntryGraph> EntryGraphs(ir::GraphModule graph) {
-  std::vector<EntryGraph> entries = {{kPrefill, graph}};
-  ir::SymbolDecl* batch = nullptr;
+  std::vector<EntryGraph> entries;
+  AddRanges(kPrefill, graph, "seq", {kShortPrompt}, entries);
   bool cached = false;
   for (ir::SymbolDecl& symbol : graph.symbols) {
     cached |= symbol.name == "past";
     if (symbol.name == "seq") symbol.min = symbol.max = 1;
-    if (symbol.name == "batch") batch = &symbol;
   }
   if (!cached) return entries;
   for (ir::GraphSegment& segment : graph.segments) {
@@ -162,14 +178,7 @@ std::vector<EntryGraph> EntryGraphs(ir::GraphModule graph) {
       take->positions.clear();
     }
   }
-  HACKC_CHECK(batch != nullptr) << "a decoder's graph has a batch";
-  const int64_t max = batch->max;
-  for (int64_t last : {int64_t{1}, schedule::kFewRows, max}) {
-    batch->max = std::min(last, max);
-    if (batch->max < batch->min) continue;
-    entries.push_back({kDecode, graph});
-    batch->min = batch->max + 1;
-  }
+  AddRanges(kDecode, std::move(graph), "batch", {1, schedule::kFewRows}, entries);
   return entries;
 }
 

@@ -82,8 +82,9 @@ struct CompiledKernel {
 // description's errors.
 absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request);
 
-// Runs every pass. The program has the entry point "prefill" and, when past.max > 0, "decode" for seq 1..1,
-// over the same weights and key/value cache. Deterministic: the same request gives the same plan, byte for byte.
+// Runs every pass. The program has the entry point "prefill", twice where seq goes from short prompts to long ones,
+// and, when past.max > 0, "decode" for seq 1..1, up to three times for ranges of batch, all over the same weights and
+// key/value cache. Deterministic: the same request gives the same plan, byte for byte.
 absl::StatusOr<Plan> PlanProgram(const CompileRequest& request);
 // The same from Graph IR: what follows the front end.
 absl::StatusOr<Plan> PlanGraph(const std::string& graph_text, const std::string& arch);

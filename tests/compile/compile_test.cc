@@ -136,7 +136,7 @@ TEST(Compile, DepthAddsNoKernelAndNoTime) {
 
 TEST(Compile, ACacheGivesPrefillAndDecodeOverTheSameTensors) {
   CompileRequest request = Request("tinyllama-1.1b");
-  request.seq = {1, 512};
+  request.seq = {1, 100};
   auto alone = PlanProgram(request);
   ASSERT_TRUE(alone.ok()) << alone.status();
   EXPECT_EQ(alone->program.entry_points.size(), 1u);
@@ -153,7 +153,7 @@ TEST(Compile, ACacheGivesPrefillAndDecodeOverTheSameTensors) {
   EXPECT_THAT(decode.symbols,
               ElementsAre(program::Symbol{"batch", 1, 1}, program::Symbol{"seq", 1, 1},
                           program::Symbol{"past", 0, 1000}));
-  EXPECT_EQ(prefill.symbols[1], (program::Symbol{"seq", 1, 512}));
+  EXPECT_EQ(prefill.symbols[1], (program::Symbol{"seq", 1, 100}));
   EXPECT_EQ(program.symbols, prefill.symbols);
   // Weights are prepared once.
   std::string prepare, prepare_alone;
@@ -166,7 +166,7 @@ TEST(Compile, ACacheGivesPrefillAndDecodeOverTheSameTensors) {
     EXPECT_EQ(++names[buffer.name], 1) << buffer.name;
     if (buffer.kind != program::Buffer::Kind::kState) continue;
     EXPECT_EQ(buffer.repeat_count, 22u);
-    EXPECT_EQ(program::Evaluate(buffer.shape[1], {}), 1512);
+    EXPECT_EQ(program::Evaluate(buffer.shape[1], {}), 1100);
   }
   EXPECT_EQ(names.count("key_cache"), 1u);
   EXPECT_EQ(names.count("value_cache"), 1u);
@@ -215,7 +215,7 @@ TEST(Compile, PagesAndOneRowOfLogits) {
     }
     return out;
   };
-  ASSERT_EQ(program.entry_points.size(), 3u);
+  ASSERT_EQ(program.entry_points.size(), 4u);
   for (const program::EntryPoint& entry : program.entry_points) {
     const bool prefill = entry.name == "prefill";
     std::vector<std::string> expected = {"input_ids 3 7", "past_lengths 3", "page_table 3 95"};
@@ -236,25 +236,36 @@ TEST(Compile, PagesAndOneRowOfLogits) {
   EXPECT_THAT(PlanProgram(request).status().message(), HasSubstr("page_size: expected 0"));
 }
 
-TEST(Compile, OneSequenceAFewAndManyHaveADecodeOfTheirOwn) {
-  auto batches = [](ShapeRange batch) {
+TEST(Compile, ShortPromptsAndOneSequenceAFewAndManyHaveKernelsOfTheirOwn) {
+  using Ranges = std::vector<std::pair<int64_t, int64_t>>;
+  auto ranges = [](const CompileRequest& request, std::string_view name, size_t symbol) {
+    auto plan = PlanProgram(request);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    Ranges found;
+    for (const program::EntryPoint& entry : plan->program.entry_points) {
+      const program::Symbol& given = entry.symbols[symbol];
+      if (entry.name == name) found.push_back({given.min, given.max});
+    }
+    return found;
+  };
+  auto batches = [&](ShapeRange batch) {
     CompileRequest request = Request("tinyllama-1.1b");
     request.batch = batch;
     request.past = {0, 1000};
-    auto plan = PlanProgram(request);
-    EXPECT_TRUE(plan.ok()) << plan.status();
-    std::vector<std::pair<int64_t, int64_t>> ranges;
-    for (const program::EntryPoint& entry : plan->program.entry_points) {
-      if (entry.name == "decode") ranges.push_back({entry.symbols[0].min, entry.symbols[0].max});
-    }
-    EXPECT_EQ(plan->program.symbols[0], (program::Symbol{"batch", batch.min, batch.max}));
-    return ranges;
+    return ranges(request, "decode", 0);
   };
-  using Ranges = std::vector<std::pair<int64_t, int64_t>>;
+  auto lengths = [&](ShapeRange seq) {
+    CompileRequest request = Request("tinyllama-1.1b");
+    request.seq = seq;
+    return ranges(request, "prefill", 1);
+  };
   EXPECT_EQ(batches({1, 64}), (Ranges{{1, 1}, {2, 8}, {9, 64}}));
   EXPECT_EQ(batches({1, 4}), (Ranges{{1, 1}, {2, 4}}));
   EXPECT_EQ(batches({3, 8}), (Ranges{{3, 8}}));
   EXPECT_EQ(batches({12, 12}), (Ranges{{12, 12}}));
+  EXPECT_EQ(lengths({1, 2048}), (Ranges{{1, 128}, {129, 2048}}));
+  EXPECT_EQ(lengths({1, 128}), (Ranges{{1, 128}}));
+  EXPECT_EQ(lengths({129, 500}), (Ranges{{129, 500}}));
 }
 
 TEST(Compile, TheSameRequestGivesTheSamePlan) {
@@ -320,7 +331,7 @@ TEST(Compile, EveryKernelHasAReferenceOfTheSameParameters) {
         indexed = true;
     }
     EXPECT_EQ(buffers, reference->buffers.size());
-    if (kernel.kernel.name == "attention") {
+    if (kernel.kernel.name == "attention_prefill") {
       EXPECT_EQ(reference->longest_reduction, 2048 + 300);
       EXPECT_EQ(reference->coarsest, program::DType::kBFloat16);
     }
