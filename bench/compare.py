@@ -230,7 +230,7 @@ class Bench:
             return
         config, program, decoder = self.compiled(model, dtype, num_hidden_layers=options.layers,
                                                  vocab_size=VOCABULARY)
-        states = program.new_states(batch=max(options.batches))
+        states = program.new_states(batch=min(max(options.batches), int(options.batch_range.split("..")[-1])))
         if wanted & {"decode", "operation"}:
             for context in options.contexts:
                 for batch in options.batches:

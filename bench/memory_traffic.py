@@ -7,9 +7,8 @@
 
 Each kernel of one layer runs once with empty caches (ncu flushes them), so that inputs come from memory; what it
 writes may stay in the L2 cache. `must` is the contract's bytes_moved: each input and output once. The time is the
-kernel's own, from its first block to its last; for decode the same launches are also timed as one CUDA graph: the
-graph's time a kernel less the kernels' own time is what a launch adds. Exit code 0: no kernel above --most times its
-bytes (and --slack, for small kernels); 1: some are; 77: no GPU or no counters.
+kernel's own, from its first block to its last. Exit code 0: no kernel above --most times its bytes (and --slack, for
+small kernels); 1: some are; 77: no GPU or no counters.
 """
 
 import argparse
@@ -17,7 +16,6 @@ import csv
 import json
 import pathlib
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -34,7 +32,7 @@ POINTS = [("decode", 1, 1024, 1), ("decode", 8, 1024, 1), ("decode", 1, 8192, 1)
           ("prefill", 1, 0, 512), ("prefill", 1, 0, 2048)]  # entry, batch, tokens in the cache after it, seq
 
 
-def run_under_counters(program_folder, dtype, layers):
+def run_under_counters(program_folder, dtype):
     """In a process of its own: every point once, between profiler marks; prints a line of JSON for each."""
     torch = harness.need_gpu()
     import hackc
@@ -51,28 +49,23 @@ def run_under_counters(program_folder, dtype, layers):
                 "input_ids": torch.randint(256, (batch, seq), device="cuda", dtype=torch.int32)}
         if "past_lengths" in program.tensors(entry, symbols):
             call["past_lengths"] = torch.full((batch,), past, device="cuda", dtype=torch.int32)
-        graph = program.capture(entry, **call)
-        names = [name for name, _ in graph.launches()]
-        layer = [name for name in dict.fromkeys(names) if names.count(name) >= layers]
-        block = program.capture(entry, kernels=layer, **call)
-        times = measure.alternate(torch, {"block": block.launch}, 7, 2000)["block"]
+        names = [name for name, _ in program.capture(entry, **call).launches()]
         torch.cuda.synchronize()
         torch.cuda.profiler.start()
         program.run(entry, symbols, states=call["states"],
                     **{n: t for n, t in call.items() if n not in ("symbols", "states")})
         torch.cuda.synchronize()
         torch.cuda.profiler.stop()
-        print(json.dumps({"entry": entry, "symbols": symbols, "launches": names, "layer": layer,
-                          "block_us": statistics.median(times), "spread": measure.spread(times)}), flush=True)
+        print(json.dumps({"entry": entry, "symbols": symbols, "launches": names}), flush=True)
 
 
-def profile(folder, dtype, layers):
+def profile(folder, dtype):
     """(points, [(function, {counter: value})]) in the order of launches."""
     tool = shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
     report = pathlib.Path(folder) / "counters.csv"
     command = [tool, "--clock-control", "none", "--profile-from-start", "off", "--csv", "--print-units", "base",
                "--log-file", str(report), "--kernel-name", "regex:^hackc_", "--metrics", ",".join(COUNTERS),
-               sys.executable, __file__, "--under-counters", str(folder), dtype, str(layers)]
+               sys.executable, __file__, "--under-counters", str(folder), dtype]
     done = subprocess.run(command, capture_output=True, text=True)
     text = report.read_text() if report.exists() else ""
     if done.returncode or "Metric Value" not in text:
@@ -89,7 +82,7 @@ def profile(folder, dtype, layers):
 
 def main():
     if sys.argv[1:2] == ["--under-counters"]:
-        return run_under_counters(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+        return run_under_counters(sys.argv[2], sys.argv[3])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", default="qwen2.5-7b")
     parser.add_argument("--dtypes", default="bfloat16,float32")
@@ -99,7 +92,7 @@ def main():
     parser.add_argument("--json", help="result file (else $OUT/memory_traffic.json, else ./memory_traffic.json)")
     options = parser.parse_args()
     torch = harness.need_gpu()
-    rows, blocks, failed = [], [], 0
+    rows, failed = [], 0
     with tempfile.TemporaryDirectory() as work:
         for model, dtype in ((m, d) for m in options.models.split(",") for d in options.dtypes.split(",")):
             config = dict(json.loads((harness.ROOT / "models" / f"{model}.json").read_text())["config"])
@@ -109,17 +102,15 @@ def main():
             harness.compile_model(description, out, harness.device_arch(torch), dtype, "1..2048", batch="1..8",
                                   past="0..8192")
             contracts = {k["name"]: k for k in json.loads((out / "program.json").read_text())["kernels"]}
-            points, launches = profile(out, dtype, options.layers)
+            points, launches = profile(out, dtype)
             for point in points:
                 mine, launches = launches[:len(point["launches"])], launches[len(point["launches"]):]
-                seen, own = set(), 0.0
+                seen = set()
                 print(f"{model} {dtype} {point['entry']} {point['symbols']}")
                 for name, (function, counters) in zip(point["launches"], mine):
                     contract = contracts[name]
                     assert contract["entry"] == function, (name, function)
                     read, written, nanoseconds = (counters[c] for c in COUNTERS)
-                    if name in point["layer"]:
-                        own += nanoseconds * 1e-3
                     if name in seen:
                         continue
                     seen.add(name)
@@ -132,14 +123,7 @@ def main():
                     print(f"  {name:60} read {read / 1e6:9.2f} MB  written {written / 1e6:8.2f}  must "
                           f"{must / 1e6:9.2f}  {(read + written) / must:5.2f}  {nanoseconds * 1e-3:8.2f} us"
                           f"{'  ABOVE' if above else ''}", flush=True)
-                count = sum(name in point["layer"] for name in point["launches"])
-                adds = (point["block_us"] - own) / count
-                blocks.append({"model": model, "dtype": dtype, "entry": point["entry"], **point["symbols"],
-                               "kernels": count, "graph_us": point["block_us"], "own_us": own,
-                               "launch_adds_us": adds, "spread": point["spread"]})
-                print(f"  {count} launches: {own:.1f} us of their own, {point['block_us']:.1f} us as a graph: "
-                      f"{adds:.2f} us a launch", flush=True)
-            result = {"machine": harness.machine(torch), "clocks": measure.clocks(), "rows": rows, "blocks": blocks}
+            result = {"machine": harness.machine(torch), "clocks": measure.clocks(), "rows": rows}
             harness.result_path(options.json, "memory_traffic.json").write_text(json.dumps(result, indent=1))
     print(f"{len(rows)} kernels, {failed} above {options.most} times their bytes")
     return 1 if failed else 0

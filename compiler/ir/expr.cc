@@ -72,7 +72,7 @@ std::optional<int64_t> FoldInts(BinaryOp op, int64_t a, int64_t b) {
       return b == 0 ? std::nullopt : std::optional(FloorDivide(a, b));
     case BinaryOp::kMod:
       if (b == -1) return 0;
-      return b == 0 ? std::nullopt : std::optional(a - b * FloorDivide(a, b));
+      return b == 0 ? std::nullopt : std::optional(FloorMod(a, b));
     case BinaryOp::kMin: return std::min(a, b);
     case BinaryOp::kMax: return std::max(a, b);
     case BinaryOp::kLt: return a < b;
@@ -141,6 +141,10 @@ void PrintTo(const Expr& e, std::string& out) {
 int64_t FloorDivide(int64_t a, int64_t b) {
   int64_t q = a / b;
   return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
+}
+int64_t FloorMod(int64_t a, int64_t b) {
+  const int64_t rest = a % b;
+  return rest != 0 && ((rest < 0) != (b < 0)) ? rest + b : rest;
 }
 
 bool IsComparison(BinaryOp op) {

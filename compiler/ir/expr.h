@@ -172,6 +172,7 @@ bool Equal(const Expr& a, const Expr& b);     // structural; absent equals absen
 std::optional<int64_t> AsInt(const Expr& e);  // value of an integer literal
 bool IsComparison(BinaryOp op);
 int64_t FloorDivide(int64_t a, int64_t b);  // b is neither 0 nor -1
+int64_t FloorMod(int64_t a, int64_t b);     // likewise; its a - b * FloorDivide(a, b) may not fit
 std::string Print(const Expr& e);           // absent prints as ""; expr_parser.h is the inverse
 inline bool SameValue(const Expr& a, const Expr& b) { return Equal(a, b); }
 

@@ -22,7 +22,7 @@ int64_t Evaluate(const DimExpr& expr, const std::map<std::string, int64_t>& symb
     case Op::kMul: return a * b;
     case Op::kFloorDiv: return FloorDivide(a, b);
     case Op::kCeilDiv: return -FloorDivide(-a, b);
-    case Op::kMod: return a - b * FloorDivide(a, b);
+    case Op::kMod: return ir::FloorMod(a, b);
     case Op::kMin: return std::min(a, b);
     case Op::kMax: return std::max(a, b);
     case Op::kConstant:

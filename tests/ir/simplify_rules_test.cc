@@ -245,6 +245,8 @@ TEST(SimplifyRules, NothingIsProvedBeyondTheLastInteger) {
   }
   EXPECT_TRUE(Divides(smallest, 2));
   EXPECT_FALSE(Divides(smallest, 3));
+  EXPECT_EQ(AsInt(Mod(IntLit(7, DType::kI64), smallest)), INT64_MIN + 7);
+  EXPECT_EQ(AsInt(Mod(smallest + 1, IntLit(7, DType::kI64))), 0 + ((INT64_MIN + 1) % 7 + 7) % 7);
   // 32 bits are what kernels compute in.
   ranges.SetVar("y", {0, 1 << 20});
   EXPECT_TRUE(IsExact(kX * (1 << 20) + kY, ranges));
