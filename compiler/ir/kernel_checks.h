@@ -28,7 +28,8 @@ int64_t BoxElements(const BulkMap& map);
 class KernelChecks : public StmtVerifier {
  public:
   explicit KernelChecks(const KernelFn& kernel)
-      : StmtVerifier("kernel", kernel.fn), kernel_(kernel) {}
+      : StmtVerifier({"kernel", Holds, {LoopKind::kSerial, LoopKind::kUnroll}, true}, kernel.fn),
+        kernel_(kernel) {}
 
  protected:
   void Error(RuleIn<kKernelRules> rule, const auto&... parts) { Report(*rule, Cat(parts...)); }
@@ -82,6 +83,10 @@ class KernelChecks : public StmtVerifier {
   std::set<std::string> unrolled_;
 
  private:
+  static bool Holds(const Stmt& s) {
+    return !As<Accumulator>(s) && !As<Accumulate>(s) && !As<Combine>(s);
+  }
+
   // A statement on mbarriers, where it stands and who gets there.
   struct Event {
     std::vector<Stmt> nest;

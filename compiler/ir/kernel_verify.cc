@@ -20,14 +20,6 @@ class KernelVerifier : public KernelChecks {
       : KernelChecks(kernel), limits_(limits) {}
 
  protected:
-  bool Allows(const Stmt& s) override {
-    return !As<Accumulator>(s) && !As<Accumulate>(s) && !As<Combine>(s);
-  }
-  bool Allows(LoopKind kind) override {
-    return kind == LoopKind::kSerial || kind == LoopKind::kUnroll;
-  }
-  bool AllowsThreads() override { return true; }
-
   void Declare() override {
     if (kernel_.threads < 32 || kernel_.threads % 32 != 0 ||
         kernel_.threads > limits_.max_threads) {

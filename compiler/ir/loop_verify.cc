@@ -8,14 +8,10 @@ namespace {
 
 class LoopVerifier : public StmtVerifier {
  public:
-  explicit LoopVerifier(const Function& fn) : StmtVerifier("loop", fn) {}
+  explicit LoopVerifier(const Function& fn)
+      : StmtVerifier({.name = "loop", .holds = Holds, .loops = {LoopKind::kSequential}}, fn) {}
 
  protected:
-  bool Allows(const Stmt& s) override {
-    return As<For>(s) || As<Let>(s) || As<Accumulator>(s) || As<Accumulate>(s) || As<Store>(s);
-  }
-  bool Allows(LoopKind kind) override { return kind == LoopKind::kSequential; }
-  bool AllowsThreads() override { return false; }
   void Check(const Stmt& s) override {
     if (const For* loop = As<For>(s); loop && !loop->digits.empty())
       Error("digits", "a sequential loop has no digits");
@@ -28,6 +24,9 @@ class LoopVerifier : public StmtVerifier {
   }
 
  private:
+  static bool Holds(const Stmt& s) {
+    return As<For>(s) || As<Let>(s) || As<Accumulator>(s) || As<Accumulate>(s) || As<Store>(s);
+  }
   void Error(RuleIn<kLoopRules> rule, const auto&... parts) { Report(*rule, Cat(parts...)); }
 };
 

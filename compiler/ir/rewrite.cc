@@ -20,24 +20,20 @@ Stmt MapFields(const Stmt& s, auto&& map) {
       s->node);
 }
 
-// Maps fields of type Expr and std::vector<Expr>; everything else stays.
-struct ExprMapper {
-  const std::function<Expr(const Expr&)>& map;
-
-  bool operator()(Expr& e) const {
-    if (!e) return false;
-    Expr mapped = map(e);
-    if (!mapped || mapped == e) return false;
-    e = std::move(mapped);
-    return true;
-  }
-  bool operator()(std::vector<Expr>& list) const {
-    bool changed = false;
-    for (Expr& e : list) changed |= (*this)(e);
-    return changed;
-  }
-  bool operator()(auto&) const { return false; }
-};
+// Maps fields of type Expr and std::vector<Expr>; everything else stays. True where anything changed.
+using ExprMap = std::function<Expr(const Expr&)>;
+bool MapField(auto&, const ExprMap&) { return false; }
+bool MapField(Expr& e, const ExprMap& map) {
+  Expr mapped = e ? map(e) : nullptr;
+  if (!mapped || mapped == e) return false;
+  e = std::move(mapped);
+  return true;
+}
+bool MapField(std::vector<Expr>& list, const ExprMap& map) {
+  bool changed = false;
+  for (Expr& e : list) changed |= MapField(e, map);
+  return changed;
+}
 
 class StmtRewriter {
  public:
@@ -107,7 +103,7 @@ Block RewriteEach(const Block& block,
 }
 
 Block MapExprs(const Block& block, const std::function<Expr(const Expr&)>& map) {
-  ExprMapper mapper{map};
+  const auto mapper = [&](auto& value) { return MapField(value, map); };
   return RewriteStmts(block, [&](const Stmt& s) -> std::optional<Block> {
     Stmt mapped = MapFields(s, mapper);
     if (mapped == s) return std::nullopt;
@@ -181,12 +177,10 @@ void WalkEach(const Block& block, const std::function<void(const Stmt&)>& visit)
 }
 
 void WalkWholeExprs(const Block& block, const std::function<void(const Expr&)>& visit) {
-  std::function<Expr(const Expr&)> map = [&](const Expr& e) -> Expr {
-    visit(e);
-    return nullptr;
-  };
-  ExprMapper mapper{map};
-  WalkStmts(block, [&](const Stmt& s) { MapFields(s, mapper); });
+  const ExprMap map = [&](const Expr& e) { return visit(e), nullptr; };
+  WalkStmts(block, [&](const Stmt& s) {
+    MapFields(s, [&](auto& value) { return MapField(value, map); });
+  });
 }
 
 }  // namespace hackc::ir

@@ -24,12 +24,12 @@ bool OverSymbols(const Expr& e) {
   return only;
 }
 
-StmtVerifier::StmtVerifier(std::string_view level, const Function& fn)
-    : fn_(fn), prover_(fn.symbols), level_(level) {}
+StmtVerifier::StmtVerifier(Level level, const Function& fn)
+    : fn_(fn), level_(std::move(level)), prover_(fn.symbols) {}
 
 void StmtVerifier::Report(const Rule& rule, std::string_view message) {
   if (errors_.size() >= kMaxErrors) return;
-  std::string path = Cat(level_, " ", fn_.name);
+  std::string path = Cat(level_.name, " ", fn_.name);
   for (const Stmt& s : nest_) path += " / " + PathName(*s);
   errors_.push_back(ErrorText(nest_.empty() ? line_ : nest_.back()->line, path, rule, message));
 }
@@ -103,8 +103,8 @@ void StmtVerifier::VerifyBlock(const Block& block) {
 }
 
 void StmtVerifier::VerifyStmt(const Stmt& s) {
-  if (!Allows(s)) {
-    Error("kind", "a ", level_, " function holds no `",
+  if (!level_.holds(s)) {
+    Error("kind", "a ", level_.name, " function holds no `",
           std::visit([](const auto& n) { return NodeName<std::decay_t<decltype(n)>>(); }, s->node),
           "`");
     return;
@@ -114,8 +114,8 @@ void StmtVerifier::VerifyStmt(const Stmt& s) {
     Expression(loop->extent, "extent", DType::kI32);
     if (!ReadsConstants(loop->extent))
       Error("extent", "extent `", Print(loop->extent), "` reads memory that is not `read`");
-    if (!Allows(loop->kind))
-      Error("kind", "a ", level_, " function holds no ", Name(loop->kind), " loop");
+    if (!absl::c_linear_search(level_.loops, loop->kind))
+      Error("kind", "a ", level_.name, " function holds no ", Name(loop->kind), " loop");
     DeclareName(loop->axis, {NameInfo::Kind::kAxis, DType::kI32});
     if (loop->extent) prover_.SetAxis(loop->axis, loop->extent);
   } else if (const Let* let = As<Let>(s)) {
@@ -178,7 +178,7 @@ void StmtVerifier::VerifyWrite(const Store& store) {
   Condition(store.guard);
   prover_.Assume(store.guard);
   const NameInfo* target = Find(store.buffer);
-  if (!target || !target->IsState() || !ReadsStatesByLoad())
+  if (!target || !target->IsState() || !level_.states_by_load)
     target = Memory(store.buffer, false, true);
   CheckAccess(store.buffer, store.indices, 1);
   Expression(store.value, "value", target ? std::optional(target->dtype) : std::nullopt);
@@ -221,7 +221,7 @@ void StmtVerifier::CheckAccess(const std::string& name, const std::vector<Expr>&
     return Error("rank", "@", name, ": index rank ", indices.size(), ", buffer rank ",
                  info->extents.size());
   }
-  if (!ChecksBounds()) return;
+  if (!level_.bounds) return;
   for (size_t i = 0; i < indices.size(); ++i) {
     const Expr last = i + 1 == indices.size() ? indices[i] + (width - 1) : indices[i];
     if (!prover_.NonNegative(indices[i]) || !prover_.Less(last, info->extents[i])) {
@@ -268,7 +268,7 @@ void StmtVerifier::Visit(const Expr& e) {
     }
   } else if (const Var* var = As<Var>(e)) {
     VerifyVar(*var);
-  } else if ((As<Builtin>(e) || As<Shuffle>(e)) && !AllowsThreads()) {
+  } else if ((As<Builtin>(e) || As<Shuffle>(e)) && !level_.threads) {
     Error("kind", "`", Print(e), "` below Kernel level only");
   } else if (const Select* select = As<Select>(e)) {
     Visit(select->condition);
@@ -301,8 +301,9 @@ void StmtVerifier::VerifyVar(const Var& var) {
 
 void StmtVerifier::VerifyLoad(const Load& load, DType dtype) {
   const NameInfo* info = Find(load.buffer);
-  const bool state = info && (info->kind == NameInfo::Kind::kState ||
-                              (info->kind == NameInfo::Kind::kScalarState && ReadsStatesByLoad()));
+  const bool state =
+      info && (info->kind == NameInfo::Kind::kState ||
+               (info->kind == NameInfo::Kind::kScalarState && level_.states_by_load));
   if (!state) info = Memory(load.buffer, true, false);
   if (!info) return;
   if (info->dtype != dtype) {

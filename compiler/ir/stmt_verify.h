@@ -61,21 +61,25 @@ struct NameInfo {
 bool OverSymbols(const Expr& e);  // arithmetic on symbols and literals
 inline bool IsPowerOfTwo(int64_t value) { return value > 0 && (value & (value - 1)) == 0; }
 
+// What a level knows.
+struct Level {
+  std::string_view name;  // opens every path: "kernel"
+  bool (*holds)(const Stmt& s);
+  std::vector<LoopKind> loops;
+  bool threads = false;         // builtins and shuffles
+  bool bounds = true;           // indices are proved inside their dimensions
+  bool states_by_load = false;  // states are read by loads, scalars too
+};
+
 class StmtVerifier {
  public:
-  // `level` opens every path: "kernel".
-  StmtVerifier(std::string_view level, const Function& fn);
+  StmtVerifier(Level level, const Function& fn);
   virtual ~StmtVerifier() = default;
 
   std::vector<std::string> Run();
 
  protected:
   // The level's own rules; called where the statement's names are known, before its body is walked.
-  virtual bool Allows(const Stmt& s) = 0;
-  virtual bool Allows(LoopKind kind) = 0;
-  virtual bool AllowsThreads() = 0;  // builtins and shuffles
-  virtual bool ChecksBounds() { return true; }
-  virtual bool ReadsStatesByLoad() { return false; }
   virtual void Declare() {}
   virtual void Check(const Stmt&) {}
   virtual void CheckExpr(const Expr&) {}  // each whole expression
@@ -95,6 +99,7 @@ class StmtVerifier {
   void Condition(const Expr& e);  // absent or bool
 
   const Function& fn_;
+  Level level_;
   AccessProver prover_;
   std::vector<Stmt> nest_;  // statements round the current one, itself included
   SourceLine line_ = {};    // of the declaration that is checked
@@ -110,7 +115,6 @@ class StmtVerifier {
   void VerifyWrite(const Store& store);
   void VerifyUpdate(const Accumulate& update);
 
-  std::string level_;
   std::vector<std::string> errors_;
   std::set<std::string> defined_;  // ever
   std::set<std::string> symbols_;

@@ -11,7 +11,8 @@ namespace {
 class TileVerifier : public StmtVerifier {
  public:
   explicit TileVerifier(const TileFn& tile)
-      : StmtVerifier("tile", tile.fn), schedule_(tile.schedule) {
+      : StmtVerifier({.name = "tile", .holds = Holds, .states_by_load = true}, tile.fn),
+        schedule_(tile.schedule) {
     WalkStmts(
         tile.fn.body,
         [&](const For& loop) {
@@ -20,21 +21,15 @@ class TileVerifier : public StmtVerifier {
         },
         [&](const Accumulator& acc) { keeps_axes_ &= acc.monoid != Monoid::kSoftmaxSum; });
     keeps_axes_ = keeps_axes_ && !split_;
+    level_.bounds = split_;
+    level_.loops = {LoopKind::kSequential};
+    if (split_) {
+      level_.loops = {LoopKind::kGridX, LoopKind::kGridY, LoopKind::kGridZ, LoopKind::kSerial,
+                      LoopKind::kLocal};
+    }
   }
 
  protected:
-  bool Allows(const Stmt& s) override {
-    return As<For>(s) || As<Let>(s) || As<Accumulator>(s) || As<Accumulate>(s) || As<Store>(s) ||
-           As<Alloc>(s) || As<Combine>(s);
-  }
-  bool Allows(LoopKind kind) override {
-    if (!split_) return kind == LoopKind::kSequential;
-    return IsGrid(kind) || kind == LoopKind::kSerial || kind == LoopKind::kLocal;
-  }
-  bool AllowsThreads() override { return false; }
-  bool ReadsStatesByLoad() override { return true; }
-  bool ChecksBounds() override { return split_; }
-
   void Declare() override {
     const Schedule& s = schedule_;
     if (!IsPowerOfTwo(s.threads) || s.threads < 32 || s.threads > 1024) {
@@ -86,6 +81,10 @@ class TileVerifier : public StmtVerifier {
   }
 
  private:
+  static bool Holds(const Stmt& s) {
+    return As<For>(s) || As<Let>(s) || As<Accumulator>(s) || As<Accumulate>(s) || As<Store>(s) ||
+           As<Alloc>(s) || As<Combine>(s);
+  }
   void Error(RuleIn<kTileRules> rule, const auto&... parts) { Report(*rule, Cat(parts...)); }
 
   // Thread bits of the digits; reports what no digit may be.
