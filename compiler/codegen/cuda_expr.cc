@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/codegen/cuda_expr.h"
 
-#include <charconv>
 #include <cmath>
 #include <limits>
 
 #include "compiler/ir/shared_layout.h"
+#include "compiler/ir/text_lexer.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
 
@@ -35,13 +35,6 @@ bool IsStorageOnly(DType dtype) { return dtype == DType::kBF16 || dtype == DType
 // The prelude's function between float and a storage-only type.
 const char* FromFloat(DType to) { return to == DType::kBF16 ? "float_to_bf16" : "float_to_f16"; }
 const char* ToFloat(DType from) { return from == DType::kBF16 ? "bf16_to_float" : "f16_to_float"; }
-
-std::string Shortest(auto value) {
-  char buffer[40];
-  std::string text(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text;
-}
 
 }  // namespace
 
@@ -159,7 +152,7 @@ std::string CudaExprs::PrintFloat(double value, DType dtype) {
   if (std::isinf(dtype == DType::kF64 ? value : rounded)) {
     return Cat(value < 0 ? "-" : "", prelude_.Use(Cat("INFINITY", suffix)));
   }
-  return dtype == DType::kF64 ? Shortest(value) : Shortest(rounded) + "f";
+  return dtype == DType::kF64 ? ir::PrintFloat(value) : ir::PrintFloat(rounded) + "f";
 }
 
 std::string CudaExprs::PrintUnary(const ir::Unary& n, DType dtype, int& precedence) {

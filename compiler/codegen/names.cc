@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/codegen/names.h"
 
+#include "absl/strings/ascii.h"
 #include "compiler/codegen/prelude.h"
 
 namespace hackc::codegen {
@@ -26,11 +27,8 @@ constexpr std::string_view kReserved[] = {
 }  // namespace
 
 std::string Sanitize(std::string_view name) {
-  std::string result;
-  for (char c : name) {
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    result += plain ? c : '_';
-  }
+  std::string result(name);
+  for (char& c : result) c = absl::ascii_isalnum(c) ? c : '_';
   return result;
 }
 
@@ -44,7 +42,7 @@ const std::string& Names::Get(Kind kind, const std::string& name) {
   if (!inserted) return it->second;
   std::string base = Sanitize(name);
   // A leading digit is no name; a leading or double underscore is the implementation's.
-  if (base.empty() || base[0] == '_' || (base[0] >= '0' && base[0] <= '9')) base.insert(0, "v");
+  if (base.empty() || base[0] == '_' || absl::ascii_isdigit(base[0])) base.insert(0, "v");
   for (size_t at; (at = base.find("__")) != std::string::npos;) base.erase(at, 1);
   return it->second = taken_.Unique(base);
 }

@@ -40,11 +40,7 @@ Range Mul(Range a, Range b) {
   return {low, high};
 }
 
-int64_t DivSide(int64_t a, int64_t b) {
-  if (std::abs(a) == kNoLimit) return a;
-  int64_t q = a / b;
-  return a % b != 0 && a < 0 ? q - 1 : q;
-}
+int64_t DivSide(int64_t a, int64_t b) { return std::abs(a) == kNoLimit ? a : FloorDivide(a, b); }
 
 Range FloorDivide(Range a, Range b) {
   if (b.min <= 0) return kUnknownRange;

@@ -30,15 +30,16 @@ std::string Describe(const Token& token) {
 
 }  // namespace
 
-std::string PrintFloat(double value) {
+template <typename Float>
+std::string PrintFloat(Float value) {
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   if (std::isnan(value)) return "nan";
-  char buffer[40];
-  char* end = std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;
-  std::string text(buffer, end);
+  std::string text = Cat(value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }
+template std::string PrintFloat(double value);
+template std::string PrintFloat(float value);
 
 std::string PrintString(std::string_view text) {
   return Cat("\"", absl::CHexEscape(absl::string_view(text.data(), text.size())), "\"");

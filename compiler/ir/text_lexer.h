@@ -112,9 +112,9 @@ class TextLexer {
   Token token_;
 };
 
-// The shortest text that reads back as the same double; always with a point or exponent, or inf,
-// nan.
-std::string PrintFloat(double value);
+// The shortest text that reads back as the same double or float; always with a point or exponent, or inf, nan.
+template <typename Float>
+std::string PrintFloat(Float value);
 // "..." with C escapes.
 std::string PrintString(std::string_view text);
 // True when `name` can follow a sigil.

@@ -127,14 +127,10 @@ class Builder {
   }
 
   Buffer::Kind KindOf(const FlowValue& value, int group) const {
-    switch (value.kind) {
-      case FlowValue::Kind::kInput: return Buffer::Kind::kInput;
-      case FlowValue::Kind::kWeight: return Buffer::Kind::kWeight;
-      case FlowValue::Kind::kConstant: return Buffer::Kind::kConstant;
-      case FlowValue::Kind::kState: return Buffer::Kind::kState;
-      case FlowValue::Kind::kPrepared: return Buffer::Kind::kPrepared;
-      case FlowValue::Kind::kTemporary: break;
-    }
+    static constexpr Buffer::Kind kKinds[] = {Buffer::Kind::kInput, Buffer::Kind::kWeight,
+                                              Buffer::Kind::kConstant, Buffer::Kind::kState,
+                                              Buffer::Kind::kPrepared};  // by FlowValue::Kind
+    if (value.kind != FlowValue::Kind::kTemporary) return kKinds[static_cast<size_t>(value.kind)];
     return output_of_.count(group) ? Buffer::Kind::kOutput : Buffer::Kind::kWorkspace;
   }
 

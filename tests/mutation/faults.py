@@ -133,7 +133,7 @@ FAULTS = [
     F(SIMPLIFY, "if (!ProveLess(n->b, n->a, ranges_)) return nullptr;",
       "if (!ProveLessEqual(n->b, n->a, ranges_)) return nullptr;"),
     F(RANGES, "b.max - 1)}", "b.max - (@ ? 2 : 1))}"),
-    F(RANGES, "a % b != 0 && a < 0 ? q - 1 : q", "q"),
+    F(RANGES, "kNoLimit ? a : FloorDivide(a, b)", "kNoLimit ? a : @ ? a / b : FloorDivide(a, b)"),
     F(RANGES, "Bounds(extent, *this).max - 1", "Bounds(extent, *this).max - 2"),
     F(RANGES, "std::gcd(a, b)", "a"),
     F(RANGES, "term.coefficient < 0 ? extent - 1 : IntLit(0)", "IntLit(0)"),
