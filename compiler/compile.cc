@@ -145,9 +145,8 @@ struct EntryGraph {
 // bounds.
 void AddRanges(const std::string& name, ir::GraphModule graph, std::string_view of,
                std::vector<int64_t> ends, std::vector<EntryGraph>& entries) {
-  const auto symbol = std::find_if(graph.symbols.begin(), graph.symbols.end(),
-                                   [&](const ir::SymbolDecl& each) { return each.name == of; });
-  HACKC_CHECK(symbol != graph.symbols.end()) << "a decoder's graph has a " << of;
+  ir::SymbolDecl* symbol = FindBy(graph.symbols, &ir::SymbolDecl::name, of);
+  HACKC_CHECK(symbol != nullptr) << "a decoder's graph has a " << of;
   ends.push_back(symbol->max);
   for (const int64_t end : ends) {
     if (end < symbol->min || symbol->min > ends.back()) continue;
