@@ -224,7 +224,8 @@ class Emitter {
   void Emit(const ir::AsyncCopy& copy) {
     HACKC_CHECK(copy.bytes == 4 || copy.bytes == 8 || copy.bytes == 16) << copy.bytes << " bytes";
     std::string guard = copy.guard ? Cat(", ", exprs_.Print(copy.guard)) : std::string();
-    Line(exprs_.prelude().Use("copy_async"), "<", copy.bytes, ">(",
+    Line(exprs_.prelude().Use("copy_async"), "<", copy.bytes,
+         copy.cache == ir::CacheHint::kKeep ? ", true" : "", ">(",
          exprs_.Address(copy.target, copy.target_indices), ", ",
          exprs_.Address(copy.source, copy.source_indices), guard, ");");
   }

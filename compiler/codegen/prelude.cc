@@ -133,10 +133,10 @@ __device__ __forceinline__ Int floor_mod(Int a, Int b) {
 })"},
       {"copy_async", "shared_address",
        R"(// Starts copying 4, 8 or 16 bytes from global to shared memory. Of an invalid source nothing is read and
-// zeros arrive.
-template <int bytes>
+// zeros arrive. Sixteen bytes go past L1 unless they are to be kept.
+template <int bytes, bool keep = false>
 __device__ __forceinline__ void copy_async(void* target, const void* source, bool valid = true) {
-  if (bytes == 16) {
+  if (bytes == 16 && !keep) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(shared_address(target)), "l"(source), "r"(valid ? 16 : 0) : "memory");
   } else {

@@ -117,6 +117,9 @@ class KernelVerifier : public KernelChecks {
   void CheckNode(const If& n) { EnterControl(Dependence(n.condition)); }
   void CheckNode(const Store& n) {
     if (n.engine != CopyEngine::kRegisters) Error("form", "a store goes through registers");
+    if (n.cache != CacheHint::kNormal &&
+        (!IsIn(MemorySpace::kShared, n.buffer) || !As<Load>(n.value)))
+      Error("form", "a hint to the caches stands on a copy into shared memory");
     CheckRegisterIndex(n.buffer, n.indices);
     CheckShuffles(n.value, std::max(Control(), Dependence(n.guard)));
   }

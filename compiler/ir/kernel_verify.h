@@ -7,7 +7,7 @@
 //                 the grid's x; min_blocks_per_sm blocks (1 to 32) have no more threads than the
 //                 multiprocessor
 //   K2 form       loops have no digits, an unrolled one has a constant extent from 1 to 1024; stores
-//                 go through registers
+//                 go through registers, and have a hint to the caches only to copy into shared memory
 //   K3 registers  a register array has one dimension, at most 1024 elements, and neither layout nor
 //                 padding; its indices are constant once loops are unrolled
 //   K4 shared     shared arrays have no layout, padding from 0 to 1024, an alignment that is a power

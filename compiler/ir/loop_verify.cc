@@ -18,7 +18,8 @@ class LoopVerifier : public StmtVerifier {
     if (const Accumulator* acc = As<Accumulator>(s); acc && !acc->layout.empty()) {
       Error("layout", "a state has no layout at Loop level");
     }
-    if (const Store* store = As<Store>(s); store && store->engine != CopyEngine::kRegisters) {
+    if (const Store* store = As<Store>(s);
+        store && (store->engine != CopyEngine::kRegisters || store->cache != CacheHint::kNormal)) {
       Error("engine", "a copy engine is chosen at Tile level");
     }
   }

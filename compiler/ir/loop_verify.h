@@ -2,7 +2,7 @@
 // Verifies Loop IR: the rules of stmt_verify.h (S1 to S14) and
 //
 //   L1 digits    loops have no digits
-//   L2 engine    values are stored through registers
+//   L2 engine    values are stored through registers, without a hint to the caches
 //   L3 layout    states have no layout
 //   The kinds (S6) are for, let, acc, accumulate and store; loops are sequential; nothing of threads.
 //

@@ -106,6 +106,10 @@ HACKC_FIELDS(Accumulate, "accumulate", name, indices, operands, guard)
 enum class CopyEngine : uint8_t { kRegisters, kCpAsync };
 HACKC_ENUM_NAMES(CopyEngine, "registers", "cp_async")
 
+// What a copy into shared memory tells the caches. kKeep: blocks beside this one read the same bytes.
+enum class CacheHint : uint8_t { kNormal, kKeep };
+HACKC_ENUM_NAMES(CacheHint, "normal", "keep")
+
 // Writes one element of a buffer (global, local or shared). When `guard` is present and false, nothing.
 struct Store {
   std::string buffer;
@@ -113,8 +117,9 @@ struct Store {
   Expr value;
   Expr guard;
   CopyEngine engine = CopyEngine::kRegisters;
+  CacheHint cache = CacheHint::kNormal;
 };
-HACKC_FIELDS(Store, "store", buffer, indices, value, guard, engine)
+HACKC_FIELDS(Store, "store", buffer, indices, value, guard, engine, cache)
 
 // ---- Tile level and below ------------------------------------------------------------------------
 enum class MemorySpace : uint8_t { kLocal, kShared, kMbarrier };
@@ -181,7 +186,8 @@ HACKC_FIELDS(VectorStore, "vector_store", target, indices, source, source_index,
 struct Barrier {};  // every thread of the block
 HACKC_FIELDS(Barrier, "barrier")
 
-// cp.async: `bytes` (4, 8 or 16) from global to shared; zero-fills when guarded off.
+// cp.async: `bytes` (4, 8 or 16) from global to shared; zero-fills when guarded off. Fewer than 16 go through L1
+// always, 16 when they are to be kept.
 struct AsyncCopy {
   std::string target;
   std::vector<Expr> target_indices;
@@ -189,8 +195,10 @@ struct AsyncCopy {
   std::vector<Expr> source_indices;
   int bytes = 16;
   Expr guard;
+  CacheHint cache = CacheHint::kNormal;
 };
-HACKC_FIELDS(AsyncCopy, "async_copy", target, target_indices, source, source_indices, bytes, guard)
+HACKC_FIELDS(AsyncCopy, "async_copy", target, target_indices, source, source_indices, bytes, guard,
+             cache)
 struct AsyncCommit {};
 HACKC_FIELDS(AsyncCommit, "async_commit")
 struct AsyncWait {  // until at most `pending` groups of this thread are in flight
@@ -399,9 +407,10 @@ struct StageSchedule {
   int depth = 1;  // slots; more than one overlaps the copy with the work on earlier slots
   CopyEngine engine = CopyEngine::kRegisters;
   int padding = 0;  // elements
+  CacheHint cache = CacheHint::kNormal;
   bool operator==(const StageSchedule&) const = default;
 };
-HACKC_FIELDS(StageSchedule, "stage", buffer, axis, depth, engine, padding)
+HACKC_FIELDS(StageSchedule, "stage", buffer, axis, depth, engine, padding, cache)
 
 enum class MatrixInstruction : uint8_t { kFma, kMma, kWgmma };
 HACKC_ENUM_NAMES(MatrixInstruction, "fma", "mma", "wgmma")

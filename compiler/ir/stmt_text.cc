@@ -171,6 +171,7 @@ class FunctionText {
     text_(n.indices, " = ", n.value);
     Guard(n.guard);
     if (text_.Has(" via ", n.engine != CopyEngine::kRegisters)) text_(n.engine);
+    if (text_.Has(" cache ", n.cache != CacheHint::kNormal)) text_(n.cache);
   }
   void Head(Alloc& n) {
     text_("alloc ", AtSign(n.name, "a @name"), ": ", n.dtype, " ", n.space, n.extents);

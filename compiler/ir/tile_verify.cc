@@ -68,7 +68,10 @@ class TileVerifier : public StmtVerifier {
     if (const Accumulator* acc = As<Accumulator>(s)) CheckLayout(acc->layout, acc->extents);
     if (const Alloc* alloc = As<Alloc>(s)) CheckAlloc(*alloc);
     if (const Combine* combine = As<Combine>(s)) CheckCombine(*combine);
-    if (const Store* store = As<Store>(s); store && store->engine == CopyEngine::kCpAsync) {
+    if (const Store* store = As<Store>(s); store && store->engine == CopyEngine::kRegisters) {
+      if (store->cache != CacheHint::kNormal)
+        Error("engine", "a hint to the caches stands on an asynchronous store");
+    } else if (store) {
       const Load* load = As<Load>(store->value);
       const NameInfo* target = Find(store->buffer);
       const NameInfo* source = load ? Find(load->buffer) : nullptr;

@@ -282,20 +282,22 @@ TEST(CudaEmitter, VectorsOfEveryWidth) {
 
 TEST(CudaEmitter, AsynchronousCopiesAndMatrixInstructions) {
   Expr row = Mod(Thread(), 16), column = FloorDiv(Thread(), 16) * 8;
-  Block body = {SharedArray("tile", DType::kBF16, {16, 64}, 8),
-                SharedArray("words", DType::kF32, {128}),
-                MakeStmt(AsyncCopy{"tile", {row, column}, "x", {row, column}, 16, Lt(row, Seq())}),
-                MakeStmt(AsyncCopy{"words", {Thread()}, "w", {Thread()}, 4, nullptr}),
-                MakeStmt(AsyncCommit{}),
-                MakeStmt(AsyncWait{0}),
-                MakeStmt(Barrier{}),
-                Local("a", DType::kBF16, {16}),
-                Local("b", DType::kBF16, {8}),
-                Local("ah", DType::kF16, {8}),
-                Local("bh", DType::kF16, {4}),
-                Local("at", DType::kF32, {4}),
-                Local("bt", DType::kF32, {2}),
-                Local("c", DType::kF32, {8})};
+  Block body = {
+      SharedArray("tile", DType::kBF16, {16, 64}, 8),
+      SharedArray("words", DType::kF32, {128}),
+      MakeStmt(AsyncCopy{
+          "tile", {row, column}, "x", {row, column}, 16, Lt(row, Seq()), CacheHint::kKeep}),
+      MakeStmt(AsyncCopy{"words", {Thread()}, "w", {Thread()}, 4, nullptr}),
+      MakeStmt(AsyncCommit{}),
+      MakeStmt(AsyncWait{0}),
+      MakeStmt(Barrier{}),
+      Local("a", DType::kBF16, {16}),
+      Local("b", DType::kBF16, {8}),
+      Local("ah", DType::kF16, {8}),
+      Local("bh", DType::kF16, {4}),
+      Local("at", DType::kF32, {4}),
+      Local("bt", DType::kF32, {2}),
+      Local("c", DType::kF32, {8})};
   for (int i = 0; i < 8; ++i) body.push_back(Put("c", {Int(i)}, FloatLit(0)));
   for (int i = 0; i < 4; ++i)
     body.push_back(Put("at", {Int(i)}, MakeLoad("words", DType::kF32, {Thread()})));
@@ -322,7 +324,7 @@ TEST(CudaEmitter, AsynchronousCopiesAndMatrixInstructions) {
                                       {"w", DType::kF32, {Int(128)}, Access::kRead},
                                       {"y", DType::kF32, {Int(1024)}, Access::kWrite}},
                                      body));
-  EXPECT_THAT(text, HasSubstr("copy_async<16>(&tile[thread % 16 * 72 + thread / 16 * 8], "
+  EXPECT_THAT(text, HasSubstr("copy_async<16, true>(&tile[thread % 16 * 72 + thread / 16 * 8], "
                               "&x[thread % 16 * 64 + thread / 16 * 8], thread % 16 < seq);"));
   EXPECT_THAT(text, HasSubstr("copy_async<4>(&words[thread], &w[thread]);"));
   EXPECT_THAT(text, HasSubstr("copy_async_wait<0>();"));

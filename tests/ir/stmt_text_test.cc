@@ -40,7 +40,7 @@ fn t "" {
   symbol seq in 1..2048
   read @x: bf16[seq, 128]
   write @y: f32[seq]
-  schedule {threads = 128, axes = [{axis = %m, outer = grid_x, steps = 2, digits = [thread(4, 32), register(2), thread(8, 4)]}, {axis = %k, outer = serial, steps = 1, digits = [matrix(16)]}], stages = [{buffer = @x, axis = %k, depth = 3, engine = cp_async, padding = 8}], instruction = mma, recipe = split3, cluster = 1, split_reduce = 1, min_blocks_per_sm = 2}
+  schedule {threads = 128, axes = [{axis = %m, outer = grid_x, steps = 2, digits = [thread(4, 32), register(2), thread(8, 4)]}, {axis = %k, outer = serial, steps = 1, digits = [matrix(16)]}], stages = [{buffer = @x, axis = %k, depth = 3, engine = cp_async, padding = 8, cache = keep}], instruction = mma, recipe = split3, cluster = 1, split_reduce = 1, min_blocks_per_sm = 2}
   for %m: free grid_x in ((seq + 63) // 64) {
     alloc @part: f32 local[64] layout [[thread(4, 32), register(2), thread(8, 4)]]
     alloc @stage: bf16 shared[3, 64, 128] padding 8 align 128
@@ -67,7 +67,7 @@ fn k0 "all kinds" {
   alloc @s: bf16 shared[16, 128]
   alloc @r: bf16 local[8]
   alloc @a: f32 local[4]
-  async_copy {target = @s, target_indices = [(thread.x // 8), ((thread.x % 8) * 8)], source = @x, source_indices = [(block.x * 16), 0], bytes = 16, guard = (thread.x < 64)}
+  async_copy {target = @s, target_indices = [(thread.x // 8), ((thread.x % 8) * 8)], source = @x, source_indices = [(block.x * 16), 0], bytes = 16, guard = (thread.x < 64), cache = keep}
   async_commit
   async_wait {pending = 0}
   barrier
@@ -164,6 +164,7 @@ TEST(StmtText, ScheduleComesBackEqual) {
   EXPECT_EQ(schedule.axes[0].digits[2], (Digit{Digit::Kind::kThread, 8, 4}));
   EXPECT_EQ(schedule.axes[1].digits[0].kind, Digit::Kind::kMatrix);
   EXPECT_EQ(schedule.stages[0].engine, CopyEngine::kCpAsync);
+  EXPECT_EQ(schedule.stages[0].cache, CacheHint::kKeep);
   EXPECT_EQ(schedule.recipe, PrecisionRecipe::kSplit3);
 }
 

@@ -80,7 +80,7 @@ FAULTS = [
               "      return std::nullopt;", ""),
     F(VECTOR, "if (memory->row && !Divides(memory->row, width)) return false;", ""),
     F(VECTOR, "IntLit(0) : Axis(axis) * width;", "IntLit(0) : @ ? Axis(axis) : Axis(axis) * width;"),
-    F(VECTOR, "from, width * size, when})", "from, width * size, @ ? Expr() : when})"),
+    F(VECTOR, "when, store->cache})", "@ ? Expr() : when, store->cache})"),
     # ---- rings and barriers
     F(RING, "pipelined.body = {MakeStmt(AsyncWait{depth - 2}), MakeStmt(Barrier{})};",
       "pipelined.body = {MakeStmt(AsyncWait{depth - 2}), MakeStmt(Barrier{})};\n    if (@) pipelined.body.pop_back();"),

@@ -127,6 +127,7 @@ class Maker {
   void Deepen(ir::StageSchedule& stage) {
     stage.depth = 1 + Below(3);
     stage.engine = OneIn(2) ? ir::CopyEngine::kCpAsync : ir::CopyEngine::kRegisters;
+    stage.cache = OneIn(2) ? ir::CacheHint::kKeep : ir::CacheHint::kNormal;
   }
 
   void Stages(ir::Schedule& schedule) {

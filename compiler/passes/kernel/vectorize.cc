@@ -88,12 +88,12 @@ class Vectorizer {
       for (std::vector<Expr>* address : {&to, &from}) {
         for (Expr& index : *address) index = Substitute(index, axis, first);
       }
-      Block body = {
-          ring ? MakeStmt(AsyncCopy{store->buffer, to, load->buffer, from, width * size, when})
-          : from_memory
-              ? MakeStmt(
-                    VectorLoad{store->buffer, to[0], load->buffer, load->dtype, from, width, when})
-              : MakeStmt(VectorStore{store->buffer, to, load->buffer, from[0], width, when})};
+      Block body = {ring ? MakeStmt(AsyncCopy{store->buffer, to, load->buffer, from, width * size,
+                                              when, store->cache})
+                    : from_memory ? MakeStmt(VectorLoad{store->buffer, to[0], load->buffer,
+                                                        load->dtype, from, width, when})
+                                  : MakeStmt(VectorStore{store->buffer, to, load->buffer, from[0],
+                                                         width, when})};
       if (other_guard) body = {MakeStmt(If{other_guard, body})};
       if (extent == width) return body;
       For copy = loop;

@@ -489,7 +489,7 @@ class Splitter {
       std::vector<std::string> value_axes = LocalAxes({value});
       if (!value_axes.empty()) value = ToLocal(Fresh(store.buffer + "_out"), value, value_axes);
     }
-    Nest(axes, {MakeStmt(Store{store.buffer, indices, value, guard, store.engine})});
+    Nest(axes, {MakeStmt(Store{store.buffer, indices, value, guard, store.engine, store.cache})});
   }
 
   // ---- staging ----------------------------------------------------------------------------------------------
@@ -595,13 +595,14 @@ class Splitter {
       engine = CopyEngine::kRegisters;
     }
     out_.push_back(MakeStmt(std::move(tile)));
+    const CacheHint cache = engine == CopyEngine::kCpAsync ? stage.cache : CacheHint::kNormal;
     if (engine == CopyEngine::kRegisters) {
       source = Hoist(source);
     } else {
       source = Rewrite(
           source, [&](const Load& inside) { return Uniform(Guarded(inside), /*known=*/true); });
     }
-    Nest(fill_axes, {MakeStmt(Store{name, tile_indices, source, nullptr, engine})});
+    Nest(fill_axes, {MakeStmt(Store{name, tile_indices, source, nullptr, engine, cache})});
     context_.resize(depth);
     shared_.insert(name);
     for (std::string& axis : axes) axis = inner.count(axis) ? axis : "tile:" + axis;
