@@ -311,7 +311,8 @@ TEST_P(LowerLoopTest, TwoContractionsOfFewRows) {
     Check(Replace(text, "in 2..8", "in 2..16"), {{"seq", seq}}, Bound(GetParam(), 96));
 }
 
-// What eight rows of 16-bit elements have to gain from: the weights are the operand of sixteen rows.
+// What eight rows of 16-bit elements have to gain from: the weights are the operand of sixteen rows, and what all
+// blocks read again is kept in L1.
 TEST(LoweredKernels, WeightsOfFewRowsAreTheFirstOperand) {
   for (const char* dtype : {"bf16", "f16"}) {
     auto loop = ir::ParseLoop(Replace(With(kLinear, dtype, {{"N", 4096}, {"K", 2048}, {"SEQ", 1}}),
@@ -322,6 +323,8 @@ TEST(LoweredKernels, WeightsOfFewRowsAreTheFirstOperand) {
     ASSERT_OK(lowered);
     int products = 0;
     ir::WalkStmts(lowered->kernel.fn.body, [&](const ir::Stmt& s) {
+      if (const auto* copy = ir::As<ir::AsyncCopy>(s))
+        EXPECT_EQ(copy->cache == ir::CacheHint::kKeep, copy->source == "x") << copy->source;
       const auto* mma = ir::As<ir::Mma>(s);
       if (mma == nullptr) return;
       ++products;
