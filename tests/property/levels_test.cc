@@ -14,10 +14,9 @@
 #include "compiler/ir/stmt_text.h"
 #include "compiler/passes/lower_loop.h"
 #include "compiler/schedule/choose_schedule.h"
-#include "compiler/support/internal_error.h"
 #include "tests/property/cases.h"
+#include "tests/property/laws.h"
 #include "tests/property/random_config.h"
-#include "tests/property/random_schedule.h"
 #include "tests/support/golden.h"
 #include "tests/support/random_tensor.h"
 #include "tools/opt/pass_list.h"
@@ -31,27 +30,6 @@ using opt::Unit;
 // Those whose output is their own input of another form give another level and cannot be run twice.
 const std::set<std::string> kIdempotent = {"fuse_projections", "inline_views", "dead_values",
                                            "expand_softmax",   "vectorize",    "insert_barriers"};
-
-constexpr double kTolerance = 1e-10;  // sums of some thousand terms in another order
-
-const schedule::Target& Hopper() {
-  static const auto* target = new schedule::Target(schedule::FindTarget("sm_90a").value());
-  return *target;
-}
-
-// Comments say what the kernels of a module are launched with; they are no part of the text.
-std::string PrintAlone(const Unit& unit) {
-  const std::string text =
-      std::regex_replace(opt::Print(unit), std::regex("(^|\\n)#[^\\n]*"), "$1");
-  return std::regex_replace(text, std::regex("^\\n+|\\n(?=\\n)"), "");
-}
-
-void ExpectFixedPoint(const Unit& unit) {
-  const std::string printed = PrintAlone(unit);
-  const auto parsed = opt::Parse(printed);
-  ASSERT_TRUE(parsed.ok()) << parsed.status() << "\n" << printed;
-  EXPECT_EQ(PrintAlone(*parsed), printed);
-}
 
 bool IsUnsplitTile(const Unit& unit) {
   if (opt::LevelOf(unit) != opt::Level::kTile) return false;
@@ -133,155 +111,6 @@ TEST(Laws, RandomTensorModulesMeanTheSameAtEveryLevel) {
     opt::RandomRun run{.symbols = {{"seq", 1 + seed % 7}}, .seed = seed};
     ExpectLawsDown(test::RandomTensorModule(seed, 2 + static_cast<int>(seed % 10)), run);
   });
-}
-
-// ---- any legal schedule -----------------------------------------------------------------------------------
-
-constexpr const char* kLoops[] = {
-    // A product with a bias, in bf16, over an odd row.
-    R"(hackc loop 1
-fn product "x * w + b" {
-  symbol seq in 1..70
-  read @x: bf16[seq, 48]
-  read @w: bf16[33, 48]
-  read @b: bf16[33]
-  write @y: bf16[seq, 33]
-  for %m: free in seq {
-    for %n: free in 33 {
-      acc %sum: sum
-      for %k: contract in 48 {
-        %sum <- (f32(@x[%m, %k]) * f32(@w[%n, %k]))
-      }
-      @y[%m, %n] = bf16((%sum + f32(@b[%n])))
-    }
-  }
-}
-)",
-    // Statistics of a row, then its columns.
-    R"(hackc loop 1
-fn norm "rms norm" {
-  symbol seq in 1..40
-  read @x: f32[seq, 29]
-  read @w: f32[29]
-  write @y: f32[seq, 29]
-  for %m: free in seq {
-    acc %sum: sum
-    acc %most: max
-    for %k: reduce in 29 {
-      %sum <- (@x[%m, %k] * @x[%m, %k])
-      %most <- @x[%m, %k]
-    }
-    let %scale = (rsqrt(((%sum / 29.0) + 0.001)) * %most)
-    for %n: free in 29 {
-      @y[%m, %n] = ((@x[%m, %n] * %scale) * @w[%n])
-    }
-  }
-}
-)",
-    // Attention over a triangle.
-    R"(hackc loop 1
-fn attention "causal attention" {
-  symbol seq in 1..40
-  read @q: bf16[seq, 32]
-  read @k: bf16[seq, 32]
-  read @v: bf16[seq, 24]
-  write @y: bf16[seq, 24]
-  for %s: free in seq {
-    acc %o: softmax_sum[24]
-    for %t: reduce in (%s + 1) {
-      acc %sum: sum
-      for %d: contract in 32 {
-        %sum <- (f32(@q[%s, %d]) * f32(@k[%t, %d]))
-      }
-      let %score = (%sum * 0.2)
-      for %e2: free in 24 {
-        %o[%e2] <- %score, f32(@v[%t, %e2]) when ((%t % 3) != 1)
-      }
-    }
-    for %e: free in 24 {
-      @y[%s, %e] = bf16(@o[%e])
-    }
-  }
-}
-)"};
-
-// What became of schedules: lowered, refused with a status, or refused by a check inside a pass.
-struct Tally {
-  int lowered = 0, refused = 0;
-  std::map<std::string, int> reasons;
-};
-
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-// The kernel of a schedule is right, or there is none.
-void ExpectRightOrRefused(const ir::LoopFn& loop, unsigned seed, const opt::RandomRun& run,
-                          const opt::Results& truth, Tally& tally) {
-  const ir::Schedule schedule = RandomSchedule(loop, Hopper(), seed);
-  SCOPED_TRACE(ir::Print(ir::TileFn{loop.fn, schedule}));
-  absl::StatusOr<passes::LoweredKernel> lowered;
-  try {
-    lowered = passes::LowerLoop(loop, schedule, schedule::LimitsOf(Hopper()));
-  } catch (const InternalError& error) {
-    lowered = absl::InternalError(error.what());
-  }
-  if (!lowered.ok()) {
-    ++tally.refused;
-    ++tally.reasons[FirstLine(std::string(lowered.status().message()))];
-    return;
-  }
-  ++tally.lowered;
-  for (const opt::KernelFunction& function :
-       {opt::KernelFunction(lowered->tile), opt::KernelFunction(lowered->kernel)}) {
-    const Unit unit = opt::Kernels{{function}, std::nullopt};
-    ExpectFixedPoint(unit);
-    const auto results = opt::Interpret(unit, run);
-    ASSERT_TRUE(results.ok()) << results.status() << "\n" << opt::Print(unit);
-    const auto difference = opt::LargestDifference(truth, *results);
-    ASSERT_TRUE(difference.ok()) << difference.status();
-    ASSERT_LE(*difference, kTolerance) << opt::Print(unit);
-  }
-}
-
-void Report(const Tally& tally) {
-  std::printf("%d schedules lowered, %d refused\n", tally.lowered, tally.refused);
-  for (const auto& [reason, count] : tally.reasons) std::printf("%6d %s\n", count, reason.c_str());
-}
-
-TEST(Laws, AnyScheduleGivesARightKernelOrNone) {
-  Tally tally;
-  ForEachSeed(60, [&](unsigned seed) {
-    for (const char* text : kLoops) {
-      const auto loop = ir::ParseLoop(text);
-      ASSERT_OK(loop);
-      static constexpr int64_t kLengths[] = {1, 5, 17, 33};
-      const opt::RandomRun run{.symbols = {{"seq", kLengths[seed % 4]}}, .seed = seed};
-      const auto truth = opt::Interpret(opt::Kernels{{*loop}, std::nullopt}, run);
-      ASSERT_OK(truth);
-      ExpectRightOrRefused(*loop, seed, run, *truth, tally);
-    }
-  });
-  Report(tally);
-  EXPECT_GT(tally.lowered, tally.refused / 2);
-}
-
-TEST(Laws, AnyScheduleOfRandomKernelsGivesARightKernelOrNone) {
-  Tally tally;
-  ForEachSeed(25, [&](unsigned seed) {
-    Unit unit = test::RandomTensorModule(seed, 3 + static_cast<int>(seed % 8));
-    for (const std::string& pass : opt::DefaultPasses(unit, opt::Level::kLoop)) {
-      auto next = opt::RunPass(pass, unit, Hopper());
-      ASSERT_OK(next);
-      unit = *std::move(next);
-    }
-    const opt::RandomRun run{.symbols = {{"seq", 1 + seed % 7}}, .seed = seed};
-    for (const opt::KernelFunction& function : std::get<opt::Kernels>(unit).functions) {
-      const auto truth = opt::Interpret(opt::Kernels{{function}, std::nullopt}, run);
-      ASSERT_OK(truth);
-      ExpectRightOrRefused(std::get<ir::LoopFn>(function), seed, run, *truth, tally);
-    }
-  });
-  Report(tally);
-  EXPECT_GT(tally.lowered, tally.refused / 2);
 }
 
 // ---- names ------------------------------------------------------------------------------------------------

@@ -34,9 +34,19 @@ class Maker {
     std::map<std::string, int> masks;
     std::map<std::string, LoopKind> kinds;
     for (const AxisFacts& axis : facts_.axes) {
+      if (OneIn(12)) continue;  // an axis that the schedule says nothing of
       int taken = 0;
       for (const std::string& outer : axis.outer) taken |= masks[outer];
+      if (OneIn(16)) taken = 0;
       ir::AxisSchedule cut{axis.name, LoopKind::kSerial, 1, Digits(axis, taken, schedule.threads)};
+      // Axes of one state must be spread alike.
+      for (const ir::AxisSchedule& other : schedule.axes) {
+        const bool alike = facts_.Find(other.axis)->max_extent == axis.max_extent;
+        if (alike && (ir::ThreadMask(other.digits) & taken) == 0 && !OneIn(4)) {
+          cut.digits = other.digits;
+        }
+      }
+      if (OneIn(3) && !cut.digits.empty()) Cover(cut.digits, axis.max_extent);
       masks[axis.name] = ir::ThreadMask(cut.digits);
       if (OneIn(4)) cut.steps = 1 + Below(3);
       if (GridPossible(axis, kinds) && !OneIn(4)) {
@@ -45,6 +55,14 @@ class Maker {
       kinds[axis.name] = cut.outer;
       schedule.axes.push_back(std::move(cut));
     }
+    for (const std::string& axis : facts_.softmax_axes) {
+      if (OneIn(3)) continue;
+      ir::AxisSchedule values{axis + "_value", LoopKind::kSerial, 1 + Below(4), {}};
+      if (OneIn(2)) values.digits.push_back({Digit::Kind::kRegister, 1 << Below(3), 1});
+      if (OneIn(2)) values.digits.push_back({Digit::Kind::kThread, 2, 1 << Below(5)});
+      schedule.axes.push_back(std::move(values));
+    }
+    if (OneIn(8)) schedule.min_blocks_per_sm = 1 + Below(40);
     Stages(schedule);
     return schedule;
   }
@@ -53,7 +71,7 @@ class Maker {
     for (int changes = 1 + Below(3); changes > 0; --changes) {
       ir::AxisSchedule* axis =
           schedule.axes.empty() ? nullptr : &schedule.axes[Below(schedule.axes.size())];
-      switch (Below(7)) {
+      switch (Below(9)) {
         case 0:
           if (axis != nullptr) axis->steps = 1 + Below(3);
           break;
@@ -74,11 +92,17 @@ class Maker {
           }
           break;
         case 4:
-          for (ir::StageSchedule& stage : schedule.stages) stage.padding = 4 * Below(4);
+          for (ir::StageSchedule& stage : schedule.stages) stage.padding = 4 * Below(5);
           break;
         case 5:
           for (ir::StageSchedule& stage : schedule.stages) Deepen(stage);
           break;
+        case 6:
+          if (axis != nullptr && axis->digits.size() > 1) {
+            std::swap(axis->digits.front(), axis->digits.back());
+          }
+          break;
+        case 7: schedule.threads = 32 << Below(5); break;
         default: Stages(schedule);
       }
     }
@@ -107,11 +131,20 @@ class Maker {
     return digits;
   }
 
+  // The digits with as many registers as make them cover `extent`, where some do.
+  static void Cover(std::vector<Digit>& digits, int64_t extent) {
+    std::erase_if(digits, [](const Digit& d) { return d.kind == Digit::Kind::kRegister; });
+    const int64_t threads = ir::CoordinateCount(digits);
+    if (extent % threads != 0 || extent / threads > 64) return;
+    digits.push_back({Digit::Kind::kRegister, static_cast<int>(extent / threads), 1});
+  }
+
   // A grid loop may only be inside grid loops, and alone at its place.
   bool GridPossible(const AxisFacts& axis, const std::map<std::string, LoopKind>& kinds) const {
     if (axis.role != ir::AxisRole::kFree) return false;
     for (const std::string& outer : axis.outer) {
-      if (kinds.at(outer) == LoopKind::kSerial) return false;
+      const auto kind = kinds.find(outer);
+      if (kind == kinds.end() || kind->second == LoopKind::kSerial) return false;
     }
     // Nothing but the loop stands in its place: no statement beside it, no other loop.
     const ir::Block* block = &loop_.fn.body;
@@ -159,7 +192,7 @@ class Maker {
 
 ir::Schedule RandomSchedule(const ir::LoopFn& loop, const schedule::Target& target, unsigned seed) {
   Maker maker(loop, seed);
-  if (!maker.HasSoftmax() && seed % 4 != 0) return maker.FromNothing();
+  if (seed % 4 != 0 && (!maker.HasSoftmax() || seed % 2 == 0)) return maker.FromNothing();
   ir::Schedule schedule = schedule::ChooseSchedule(loop, target);
   maker.Change(schedule);
   return schedule;

@@ -86,7 +86,8 @@ class Session {
       if (!next.ok()) {
         const bool usage = next.status().code() == absl::StatusCode::kNotFound ||
                            next.status().code() == absl::StatusCode::kFailedPrecondition;
-        return Fail(usage ? kExitUsage : kExitInternal, next.status());
+        const bool wrong = next.status().code() == absl::StatusCode::kInvalidArgument;
+        return Fail(usage ? kExitUsage : wrong ? kExitWrong : kExitInternal, next.status());
       }
       unit = *std::move(next);
       if (options_.dump) err_ << "# after " << pass << "\n" << Print(unit);

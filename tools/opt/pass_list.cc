@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/ir/loop_verify.h"
 #include "compiler/passes/lower_loop.h"
 #include "compiler/passes/pipeline.h"
+#include "compiler/schedule/check_schedule.h"
 #include "compiler/schedule/choose_schedule.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
@@ -89,6 +91,16 @@ absl::StatusOr<Unit> ChooseSchedules(const Unit& unit, const schedule::Target& t
   });
 }
 
+// A schedule that a text brings fits its nest; those of other nests are checked by the passes that made them.
+absl::Status CheckSchedules(const Unit& unit, const schedule::Target& target) {
+  for (const KernelFunction& kernel : std::get<Kernels>(unit).functions) {
+    const auto* tile = std::get_if<ir::TileFn>(&kernel);
+    if (tile == nullptr || !ir::VerifyLoop({tile->fn}).empty()) continue;
+    HACKC_RETURN_IF_ERROR(schedule::CheckSchedule({tile->fn}, tile->schedule, target));
+  }
+  return absl::OkStatus();
+}
+
 bool AnySplit(const Unit& unit) {
   const auto& functions = std::get<Kernels>(unit).functions;
   return std::any_of(functions.begin(), functions.end(),
@@ -131,6 +143,7 @@ absl::StatusOr<Unit> RunPass(std::string_view name, const Unit& unit,
       return absl::FailedPreconditionError(
           Cat("pass ", name, " takes ", Name(pass->takes), " IR, got ", Name(level), " IR"));
     }
+    if (level == Level::kTile) HACKC_RETURN_IF_ERROR(CheckSchedules(unit, target));
     return pass->run(unit, target);
   } catch (const std::exception& error) {  // InternalError, or the standard library's
     return absl::InternalError(Cat("pass ", name, ": ", error.what()));

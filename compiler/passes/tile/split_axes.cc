@@ -544,25 +544,12 @@ class Splitter {
         return;
     }
     std::string name = Fresh(load.buffer + "_tile");
-    // Copy layout: vectors along the last axis, threads over what is left, registers for the rest.
-    int vector = 16 / SizeOf(load.dtype);
-    while (extents.back() % vector != 0) vector /= 2;
-    int threads = in_.schedule.threads;
+    const auto layout = FillLayout(extents, 16 / SizeOf(load.dtype), in_.schedule.threads);
     std::vector<AxisInfo> fill(axes.size());
-    int stride = 1;
     for (size_t i = axes.size(); i-- > 0;) {
-      int64_t rest = extents[i] / (i + 1 == axes.size() ? vector : 1);
-      int64_t span = rest & -rest;  // largest power of two that divides
-      span = std::min<int64_t>(span, threads / stride);
-      AxisInfo& info = fill[i];
-      info.name = Fresh(axes[i] + "_fill");
-      info.local = extents[i];
-      if (rest / span > 1)
-        info.digits.push_back({Digit::Kind::kRegister, static_cast<int>(rest / span), 1});
-      if (span > 1) info.digits.push_back({Digit::Kind::kThread, static_cast<int>(span), stride});
-      if (i + 1 == axes.size() && vector > 1)
-        info.digits.push_back({Digit::Kind::kRegister, vector, 1});
-      stride *= static_cast<int>(span);
+      fill[i].name = Fresh(axes[i] + "_fill");
+      fill[i].local = extents[i];
+      fill[i].digits = layout[i];
     }
     std::vector<std::string> fill_axes;
     std::vector<Expr> tile_indices;
