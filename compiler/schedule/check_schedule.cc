@@ -91,10 +91,8 @@ class Checker {
   }
 
   AxisSchedule ScheduleOf(const std::string& axis, const AxisSchedule& otherwise = {}) const {
-    for (const AxisSchedule& entry : schedule_.axes) {
-      if (entry.axis == axis) return entry;
-    }
-    return otherwise;
+    const AxisSchedule* entry = schedule_.Find(axis);
+    return entry ? *entry : otherwise;
   }
 
   int64_t Registers(size_t depth) const {  // of a value that all axes spread, down to there
@@ -143,16 +141,11 @@ class Checker {
           "axis %", axis, ": on the grid inside of %", outer.axis,
           ", expected a grid axis without steps round it");
       if (outer.Local() == 1) continue;
-      Expect(Grows(extent, outer.axis) && (schedule_.instruction == MatrixInstruction::kFma ||
-                                           FreeVars(outer.extent).empty()),
-             "axis %", axis, ": ends at ", Print(extent), ", expected an end that grows with %",
-             outer.axis, ", whose coordinates run together");
-      for (const Load* load : Loads(Inlined(extent))) {
-        for (const Expr& index : load->indices) {
-          Expect(!VariesWith(index, outer.axis), "axis %", axis, ": ends at ", Print(extent),
-                 ", expected one end for all coordinates of %", outer.axis);
-        }
-      }
+      Expect(
+          Grows(Inlined(extent), outer.axis) &&
+              (schedule_.instruction == MatrixInstruction::kFma || FreeVars(outer.extent).empty()),
+          "axis %", axis, ": ends at ", Print(extent), ", expected an end that grows with %",
+          outer.axis, " or does not vary with it, whose coordinates run together");
     }
     ranges_.SetAxis(axis, extent);
     levels_.push_back(level);
@@ -176,12 +169,12 @@ class Checker {
     for (const Stmt& stmt : block) {
       if (const auto* loop = As<For>(stmt)) {
         const Accumulate* stream = loop->role == AxisRole::kFree ? nullptr : Streams(loop->body);
-        if (stream != nullptr) {
-          Softmax(*loop);
-          continue;
-        }
         const For* inner = loop->body.size() == 1 ? As<For>(loop->body.front()) : nullptr;
         const bool holds_grid = inner && ScheduleOf(inner->axis).outer != LoopKind::kSerial;
+        if (stream) {
+          Softmax(*loop, *stream);
+          continue;
+        }
         Enter({loop->axis, loop->role, loop->extent, ScheduleOf(loop->axis), false, holds_grid},
               alone);
         Visit(loop->body, alone);
@@ -202,19 +195,20 @@ class Checker {
     }
   }
 
-  // The update of a softmax state anywhere in `block`, or null.
-  const Accumulate* Streams(const Block& block) const {
+  // The update of a softmax state anywhere in `block`, or null; two of them are refused.
+  const Accumulate* Streams(const Block& block) {
     const Accumulate* found = nullptr;
-    WalkStmts(block, [&](const Stmt& stmt) {
-      const auto* update = As<Accumulate>(stmt);
-      auto state = update ? states_.find(update->name) : states_.end();
-      if (state != states_.end() && state->second.monoid == Monoid::kSoftmaxSum) found = update;
+    WalkStmts(block, [&](const Accumulate& update) {
+      auto state = states_.find(update.name);
+      if (state == states_.end() || state->second.monoid != Monoid::kSoftmaxSum) return;
+      Expect(found == nullptr, "softmax sums %", update.name, " and another in one loop");
+      found = &update;
     });
     return found;
   }
 
   // Chunk by chunk: scores, then weights in their layout, then the weighted values.
-  void Softmax(const For& loop) {
+  void Softmax(const For& loop, const Accumulate& stream) {
     const AxisSchedule scores = ScheduleOf(loop.axis);
     const int64_t chunk = TileOf(scores);
     const AxisSchedule values =
@@ -239,11 +233,13 @@ class Checker {
       Leave();
       in_values_ = false;
     };
+    score_ = stream.operands[0];
     part(AxisRole::kReduce, scores, false);
     for (int i = 0; i < 2; ++i) Exchange(ThreadMask(scores.digits), registers);  // maximum, sum
     for (const Load* load : Loads(Inlined(loop.extent))) {
       for (const Expr& index : load->indices) guards_of_values_.merge(Names(index));
     }
+    score_ = nullptr;
     part(AxisRole::kContract, values, true);
     guards_of_values_.clear();
     const bool fragments = IsMatrix(values.digits) && values.digits.size() == 1 &&
@@ -293,7 +289,10 @@ class Checker {
 
   void Update(const Accumulate& update) {
     State& state = states_.at(update.name);
-    if (state.monoid == Monoid::kLogSumExp) return;
+    if (state.monoid == Monoid::kLogSumExp) {
+      return Expect(score_ && Equal(score_, update.operands[0]), "log_sum_exp %", update.name,
+                    ", expected a softmax sum of the same scores in its loop");
+    }
     std::vector<Expr> operands = update.operands;
     for (Expr& operand : operands) operand = Inlined(operand);
     if (state.monoid == Monoid::kSoftmaxSum) operands.erase(operands.begin());
@@ -451,7 +450,8 @@ class Checker {
   std::map<std::string, State> states_;
   std::map<std::string, Expr> lets_;
   std::set<std::string> names_, written_, filled_, guards_of_values_;
-  bool in_values_ = false;  // of a softmax sum
+  Expr score_;              // of the softmax sum in whose loop this is
+  bool in_values_ = false;  // of that
   std::map<std::string, int> rings_;
   int64_t grid_[3] = {1, 1, 1};
   int64_t shared_bytes_ = 0;

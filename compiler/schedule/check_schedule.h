@@ -8,7 +8,7 @@
 // What a schedule owes, beside rules B1 and B2 of ir/tile_verify.h:
 //   names    axes are loops of the nest, or `T_value` for a softmax axis T (passes/tile/expand_softmax.h)
 //   digits   axes round one another use different bits of the thread index; at most 1024 elements in registers
-//   ends     a loop's end is one value for all threads, or grows with the axes that are spread over them
+//   ends     a loop's end grows with the axes that are spread over threads, or does not vary with them
 //   grid     grid axes are free, outermost, alone in their places and without steps in one another
 //   states   an axis that indexes a state covers it with its digits, the same in all places
 //   matrix   both operands are 16-bit loads that are staged in rows of whole 16 bytes, row and column axis end like

@@ -52,7 +52,7 @@ class Chooser {
     }
     // Free axes that have no entry yet and are outermost go to the grid; the rest run in order.
     for (const AxisFacts& axis : facts_.axes) {
-      if (!schedule_.Find(axis.name) && axis.role == AxisRole::kFree && GridPossible(axis)) {
+      if (!schedule_.Find(axis.name) && GridPossible(axis)) {
         Add(axis.name, LoopKind::kGridX, 1, {});
       }
     }
@@ -62,23 +62,18 @@ class Chooser {
  private:
   // A grid loop may only be inside grid loops.
   bool GridPossible(const AxisFacts& axis) const {
-    for (const std::string& outer : axis.outer) {
-      const AxisFacts* facts = facts_.Find(outer);
-      if (facts->role != AxisRole::kFree) return false;
-      for (const AxisSchedule& entry : schedule_.axes) {
-        if (entry.axis == outer && entry.outer == LoopKind::kSerial) return false;
-      }
-    }
-    // Several loops side by side (statistics, then columns) cannot be one grid.
-    for (const AxisFacts& other : facts_.axes) {
-      if (&other != &axis && other.outer == axis.outer) return false;
-    }
-    return true;
+    return axis.can_be_grid &&
+           std::none_of(schedule_.axes.begin(), schedule_.axes.end(), [&](const AxisSchedule& e) {
+             return e.outer == LoopKind::kSerial &&
+                    std::find(axis.outer.begin(), axis.outer.end(), e.axis) != axis.outer.end();
+           });
   }
 
   // `digits` may hold factors of 1.
   void Add(const std::string& axis, LoopKind outer, int64_t steps, std::vector<Digit> digits) {
     std::erase_if(digits, [](const Digit& digit) { return digit.extent <= 1; });
+    const AxisFacts* facts = facts_.Find(axis);
+    if (facts && !facts->can_be_grid) outer = LoopKind::kSerial;
     schedule_.axes.push_back({axis, outer, static_cast<int>(steps), std::move(digits)});
   }
 

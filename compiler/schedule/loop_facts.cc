@@ -5,6 +5,7 @@
 #include <set>
 
 #include "compiler/ir/rewrite.h"
+#include "compiler/ir/stmt_verify.h"
 
 namespace hackc::schedule {
 namespace {
@@ -16,20 +17,23 @@ class Finder {
   explicit Finder(const LoopFn& loop) : loop_(loop), ranges_(loop.fn.symbols) {}
 
   LoopFacts Run() {
-    Visit(loop_.fn.body, {});
+    Visit(loop_.fn.body, {}, true);
     return std::move(facts_);
   }
 
  private:
-  void Visit(const Block& block, const std::vector<std::string>& outer) {
+  void Visit(const Block& block, const std::vector<std::string>& outer, bool alone) {
+    alone = alone && block.size() == 1;
     for (const Stmt& stmt : block) {
       if (const auto* loop = As<For>(stmt)) {
         ranges_.SetAxis(loop->axis, loop->extent);
-        facts_.axes.push_back({loop->axis, loop->role, Bounds(loop->extent, ranges_).max,
-                               AsInt(loop->extent).has_value(), outer});
+        Range extent = Bounds(loop->extent, ranges_);
+        const bool grid = alone && loop->role == AxisRole::kFree && OverSymbols(loop->extent);
+        facts_.axes.push_back({loop->axis, loop->role, extent.max, AsInt(loop->extent).has_value(),
+                               grid && extent.min > 0, outer});
         std::vector<std::string> inner = outer;
         inner.push_back(loop->axis);
-        Visit(loop->body, inner);
+        Visit(loop->body, inner, grid);
       } else if (const auto* let = As<Let>(stmt)) {
         lets_[let->name] = let->value;
       } else if (const auto* acc = As<Accumulator>(stmt)) {

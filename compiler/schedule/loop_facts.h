@@ -22,6 +22,8 @@ struct AxisFacts {
   ir::AxisRole role = ir::AxisRole::kFree;
   int64_t max_extent = 1;
   bool is_static = false;
+  bool can_be_grid =
+      false;  // by itself: free, never empty, alone in its place, and so are those round it
   std::vector<std::string> outer;  // axes round it, outermost first
 };
 

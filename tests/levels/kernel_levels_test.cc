@@ -24,6 +24,7 @@
 #include "compiler/passes/tensor/inline_views.h"
 #include "compiler/passes/tensor/lower_graph.h"
 #include "compiler/program/reference_kernel.h"
+#include "compiler/schedule/check_schedule.h"
 #include "compiler/schedule/choose_schedule.h"
 #include "compiler/schedule/target.h"
 #include "gmock/gmock.h"
@@ -191,7 +192,9 @@ TEST_P(KernelLevels, EveryLevelAgrees) {
       absl::Status status = RunLoop(launch.fn, loop);
       ASSERT_TRUE(status.ok()) << status << "\n" << ir::Print(launch.fn);
 
-      auto lowered = passes::LowerLoop(launch.fn, schedule::ChooseSchedule(launch.fn, *target));
+      const ir::Schedule chosen = schedule::ChooseSchedule(launch.fn, *target);
+      ASSERT_OK(schedule::CheckSchedule(launch.fn, chosen, *target));
+      auto lowered = passes::LowerLoop(launch.fn, chosen);
       ASSERT_OK(lowered);
       EXPECT_THAT(ir::VerifyTile(lowered->tile), testing::IsEmpty()) << ir::Print(lowered->tile);
       EXPECT_THAT(ir::VerifyKernel(lowered->kernel), testing::IsEmpty())

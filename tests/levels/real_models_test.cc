@@ -7,6 +7,7 @@
 #include "compiler/ir/stmt_text.h"
 #include "compiler/passes/lower_loop.h"
 #include "compiler/passes/pipeline.h"
+#include "compiler/schedule/check_schedule.h"
 #include "compiler/schedule/choose_schedule.h"
 #include "compiler/schedule/target.h"
 #include "gmock/gmock.h"
@@ -41,8 +42,9 @@ TEST_P(RealModels, EveryKernelVerifiesAfterEveryPass) {
       ASSERT_OK(lowered);
       for (const auto& segment : lowered->loops.segments) {
         for (const ir::LoopLaunch& launch : segment.ops) {
-          auto kernel =
-              passes::LowerLoop(launch.fn, schedule::ChooseSchedule(launch.fn, *target), limits);
+          const ir::Schedule chosen = schedule::ChooseSchedule(launch.fn, *target);
+          ASSERT_OK(schedule::CheckSchedule(launch.fn, chosen, *target));
+          auto kernel = passes::LowerLoop(launch.fn, chosen, limits);
           ASSERT_OK(kernel);
           auto parsed = ir::ParseKernel(ir::Print(kernel->kernel));
           ASSERT_OK(parsed);

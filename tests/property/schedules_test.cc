@@ -204,9 +204,10 @@ bool IsRight(const passes::LoweredKernel& lowered, const opt::RandomRun& run,
 
 void ExpectRightOrRefused(const ir::LoopFn& loop, unsigned seed, const opt::RandomRun& run,
                           const opt::Results& truth, Tally& tally) {
-  ASSERT_OK(schedule::CheckSchedule(loop, schedule::ChooseSchedule(loop, Hopper()), Hopper()));
+  const ir::Schedule chosen = schedule::ChooseSchedule(loop, Hopper());
   const ir::Schedule schedule = RandomSchedule(loop, Hopper(), seed);
   SCOPED_TRACE(ir::Print(ir::TileFn{loop.fn, schedule}));
+  ASSERT_OK(schedule::CheckSchedule(loop, chosen, Hopper()));
   const absl::Status fits = schedule::CheckSchedule(loop, schedule, Hopper());
   const auto lowered = passes::LowerLoop(loop, schedule, schedule::LimitsOf(Hopper()));
   if (!fits.ok()) {

@@ -130,6 +130,19 @@ TEST(Opt, VerifierErrorsSayWhen) {
   EXPECT_EQ(Opt({}, text).code, kExitOk);               // to look at it nobody has to
 }
 
+TEST(Opt, AScheduleThatDoesNotFitIsAWrongText) {
+  std::string tile = Opt({"--passes=choose_schedule"}, kScale).out;
+  EXPECT_EQ(Opt({"--emit=kernel", "--verify"}, tile).code, kExitOk);
+  tile.replace(tile.find("stages = []"), 11, "stages = [{buffer = @y, axis = %s}]");
+  for (const char* passes : {"--emit=kernel", "--passes=split_axes"}) {
+    const Outcome outcome = Opt({passes}, tile);
+    EXPECT_EQ(outcome.code, kExitWrong);
+    EXPECT_EQ(outcome.err,
+              "hackc-opt: scale: schedule: stage of @y along %s, expected a loop and a buffer that "
+              "nothing is written to\n");
+  }
+}
+
 TEST(Opt, APassThatBreaksOffIsAnInternalError) {
   const Outcome outcome = Opt({"--passes=distribute"}, kScale);
   EXPECT_EQ(outcome.code, kExitInternal);

@@ -233,8 +233,8 @@ int RunOpt(const std::vector<std::string>& arguments, std::istream& in, std::ost
                "hackc-opt");
   app.footer(
       "Without --passes and --emit the passes run that the text's first line names (# pass: a,b).\n"
-      "Exit codes: 0 all is well, 1 the text is no IR, --verify found errors or --interp a "
-      "difference, "
+      "Exit codes: 0 all is well, 1 the text is no IR or its schedule does not fit, --verify found "
+      "errors or --interp a difference, "
       "2 usage, 3 a pass, another step of the compiler or NVRTC broke off.");
   Options options;
   AddOptions(app, options);

@@ -17,8 +17,9 @@ namespace hackc::opt {
 
 enum ExitCode : int {
   kExitOk = 0,
-  kExitWrong = 1,  // the text is no IR, --verify found errors, or --interp another result or none
-  kExitUsage = 2,  // options, file, names of passes, symbols
+  kExitWrong =
+      1,  // the text is no IR or its schedule does not fit, --verify found errors, or --interp another result or none
+  kExitUsage = 2,     // options, file, names of passes, symbols
   kExitInternal = 3,  // a pass, another step of the compiler or NVRTC broke off
 };
 

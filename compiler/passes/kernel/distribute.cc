@@ -21,20 +21,9 @@ using namespace ir;  // NOLINT: a pass is about IR from end to end
 using Layout = std::vector<std::vector<Digit>>;
 
 int RegisterCount(const Layout& layout) {
-  int count = 1;
-  for (const auto& digits : layout) {
-    for (const Digit& digit : digits)
-      count *= digit.kind == Digit::Kind::kRegister ? digit.extent : 1;
-  }
-  return count;
-}
-
-// How the rows and the columns of a fragment end: of 16 rows and 8 columns a thread holds 2 x 2.
-constexpr Digit kRowEnd[] = {{Digit::Kind::kRegister, 2, 1}, {Digit::Kind::kThread, 8, 4}};
-constexpr Digit kColumnEnd[] = {{Digit::Kind::kThread, 4, 1}, {Digit::Kind::kRegister, 2, 1}};
-
-bool EndsWith(const std::vector<Digit>& digits, const Digit (&end)[2]) {
-  return digits.size() >= 2 && std::equal(end, end + 2, digits.end() - 2);
+  int64_t count = 1;
+  for (const auto& digits : layout) count = SaturatedProduct(count, ir::RegisterCount(digits));
+  return static_cast<int>(std::min<int64_t>(count, INT32_MAX));
 }
 
 Expr CombineTwo(Monoid monoid, const Expr& a, const Expr& b) {

@@ -15,8 +15,8 @@ using namespace ir;  // NOLINT
 using Kernels = std::map<std::string, LoopLaunch>;  // by sink
 
 // The columns of a streaming softmax lie over threads as its values do; a sum over them in the same kernel would need
-// them to lie in another way.
-bool SumsOverSoftmax(const Function& fn) {
+// them to lie in another way, and a second softmax would need loops of its own.
+bool StreamsBadly(const Function& fn) {
   std::set<std::string> softmax, summed;
   WalkStmts(
       fn.body,
@@ -26,7 +26,7 @@ bool SumsOverSoftmax(const Function& fn) {
       [&](const For& loop) {
         if (loop.role != AxisRole::kFree) summed.insert(loop.axis);
       });
-  bool found = false;
+  bool found = softmax.size() > 1;
   WalkExprs(fn.body, [&](const Load& load) {
     if (!softmax.contains(load.buffer)) return;
     for (const Expr& index : load.indices)
@@ -102,7 +102,7 @@ class SegmentFusion {
     std::vector<const Function*> before = {&own.fn.fn}, after;
     for (const std::string& sink : SinksReading(op)) {
       std::optional<LoopLaunch> kernel = BuildKernel(values_, sink, fused);
-      if (!kernel || SumsOverSoftmax(kernel->fn.fn)) return false;
+      if (!kernel || StreamsBadly(kernel->fn.fn)) return false;
       before.push_back(&kernels_.at(sink).fn.fn);
       after.push_back(&joined.emplace(sink, *std::move(kernel)).first->second.fn.fn);
     }

@@ -255,9 +255,7 @@ class Splitter {
         const AxisSchedule* axis = var ? in_.schedule.Find(var->name) : nullptr;
         if (axis && IsMatrix(axis->digits) && axis->digits.size() == 1) {
           // As the first operand of a matrix instruction the tile is read in the layout of its result.
-          digits.push_back({{Digit::Kind::kRegister, 2 * axis->steps, 1},
-                            {Digit::Kind::kThread, 4, 1},
-                            {Digit::Kind::kRegister, 2, 1}});
+          digits.push_back(FragmentColumns(axis->steps));
           continue;
         }
         if (!axis || axis->steps != 1 || IsMatrix(axis->digits)) {
