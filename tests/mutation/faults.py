@@ -42,7 +42,8 @@ FAULTS = [
     F(SPLIT, "Mod(turn, stage.depth)", "Mod(turn, stage.depth - 1)"),
     F(SPLIT, "axes_.at(axes[i]).base", "IntLit(0)"),
     F(SPLIT, "if (layout && *layout != digits) agree = false;", ""),
-    F(SPLIT, "stride *= static_cast<int>(span);", ""),
+    F("ir/digits.h", "stride *= span;", ""),
+    F(SPLIT, "(*static_extent + tile - 1) / tile * tile", "*static_extent"),
     F(SPLIT, "Axis(step_name) * info.local", "Axis(step_name)"),
     # ---- softmax
     F(SOFTMAX, "MakeStmt(Store{state.maximum, {}, FloatLit(-kInfinity), nullptr})",
