@@ -12,6 +12,7 @@
 #include "compiler/ir/stmt_verify.h"
 #include "compiler/ir/tile_verify.h"
 #include "compiler/support/cat.h"
+#include "compiler/support/lookup.h"
 
 namespace hackc::schedule {
 namespace {
@@ -44,12 +45,6 @@ struct State {
 
 using Tile = std::vector<std::pair<std::string, int64_t>>;  // axes and how much of each
 
-std::set<std::string> Names(const Expr& e) {
-  const std::vector<std::string> names = FreeVars(e);
-  return {names.begin(), names.end()};
-}
-bool VariesWith(const Expr& e, const std::string& axis) { return Names(e).count(axis) != 0; }
-
 class Checker {
  public:
   Checker(const LoopFn& loop, const Schedule& schedule, const Target& target)
@@ -67,9 +62,7 @@ class Checker {
     Expect(s.instruction != MatrixInstruction::kWgmma && s.recipe == PrecisionRecipe::kNative &&
                s.cluster == 1 && s.split_reduce == 1,
            "wgmma, split3, a cluster or a split reduction, which no pass makes");
-    WalkStmts(fn_.body, [&](const Stmt& stmt) {
-      if (const auto* store = As<Store>(stmt)) written_.insert(store->buffer);
-    });
+    WalkStmts(fn_.body, [&](const Store& store) { written_.insert(store.buffer); });
     Visit(fn_.body, true);
     for (const AxisSchedule& axis : s.axes) {
       Expect(names_.count(axis.axis), "axis %", axis.axis, ", which is no loop");
@@ -199,8 +192,8 @@ class Checker {
   const Accumulate* Streams(const Block& block) {
     const Accumulate* found = nullptr;
     WalkStmts(block, [&](const Accumulate& update) {
-      auto state = states_.find(update.name);
-      if (state == states_.end() || state->second.monoid != Monoid::kSoftmaxSum) return;
+      const State* state = FindOrNull(states_, update.name);
+      if (!state || state->monoid != Monoid::kSoftmaxSum) return;
       Expect(found == nullptr, "softmax sums %", update.name, " and another in one loop");
       found = &update;
     });
@@ -237,7 +230,8 @@ class Checker {
     part(AxisRole::kReduce, scores, false);
     for (int i = 0; i < 2; ++i) Exchange(ThreadMask(scores.digits), registers);  // maximum, sum
     for (const Load* load : Loads(Inlined(loop.extent))) {
-      for (const Expr& index : load->indices) guards_of_values_.merge(Names(index));
+      for (const Expr& index : load->indices)
+        absl::c_copy(FreeVars(index), std::back_inserter(guards_of_values_));
     }
     score_ = nullptr;
     part(AxisRole::kContract, values, true);
@@ -254,15 +248,15 @@ class Checker {
   // ---- values ------------------------------------------------------------------------------------------
   Expr Inlined(const Expr& e) const {
     return Substitute(e, [&](const std::string& name) -> Expr {
-      auto let = lets_.find(name);
-      return let == lets_.end() ? nullptr : Inlined(let->second);
+      const Expr* value = FindOrNull(lets_, name);
+      return value ? Inlined(*value) : nullptr;
     });
   }
 
   void Read(const Expr& e) {
     Walk(e, [&](const Expr& node) {
       const auto* load = As<Load>(node);
-      if (load == nullptr) return;
+      if (!load) return;
       if (states_.count(load->buffer)) Index(load->buffer, load->indices);
       for (const StageSchedule& stage : schedule_.stages) {
         if (stage.buffer == load->buffer) Fill(stage, node);
@@ -300,8 +294,8 @@ class Checker {
     if (update.guard) Read(update.guard);
     Index(update.name, update.indices);
     for (size_t i = state.depth; i < levels_.size(); ++i) {
-      const bool kept = std::any_of(update.indices.begin(), update.indices.end(),
-                                    [&](const Expr& e) { return VariesWith(e, levels_[i].axis); });
+      const bool kept =
+          absl::c_any_of(update.indices, [&](const Expr& e) { return Uses(e, levels_[i].axis); });
       if (!kept) state.partial_over |= ThreadMask(levels_[i].cut.digits);
     }
     if (MatrixLevel() != nullptr) Matrix(update, state, operands.front());
@@ -322,7 +316,7 @@ class Checker {
   Tile Staged(const StageSchedule& stage, const Expr& node) const {
     const Load& load = *As<Load>(node);
     const std::optional<size_t> at = FilledAt(stage);
-    if (!at || !VariesWith(node, stage.axis)) return {};
+    if (!at || !Uses(node, stage.axis)) return {};
     Tile tile;
     std::set<std::string> seen;
     for (const Expr& index : load.indices) {
@@ -345,8 +339,8 @@ class Checker {
       }
     }
     // What only a guard depends on is one value for the whole tile; values are guarded by the end of their axis.
-    std::set<std::string> guards = guards_of_values_;
-    if (load.guard) guards.merge(Names(load.guard));
+    std::vector<std::string> guards = guards_of_values_;
+    if (load.guard) absl::c_copy(FreeVars(load.guard), std::back_inserter(guards));
     for (const std::string& name : guards) {
       if (seen.count(name)) continue;
       const bool constant = std::any_of(
@@ -415,7 +409,7 @@ class Checker {
     const auto plain = [](const Expr& e) { return As<Cast>(e) ? As<Cast>(e)->a : e; };
     // An operand: `e` is in shared memory, in rows that ldmatrix takes.
     const auto expect_staged = [&](const Expr& e, const Level& own, const Level& other) {
-      bool rows = As<Load>(e) && VariesWith(e, own.axis) && !VariesWith(e, other.axis);
+      bool rows = As<Load>(e) && Uses(e, own.axis) && !Uses(e, other.axis);
       bool staged = false;
       for (const StageSchedule& stage : schedule_.stages) {
         const Tile tile = rows && stage.buffer == As<Load>(e)->buffer ? Staged(stage, e) : Tile();
@@ -437,7 +431,7 @@ class Checker {
            ": matrix digits, expected a sum of products of one dtype without a guard");
     if (!error_.empty()) return;
     const Expr a = plain(product->a), b = plain(product->b);
-    const bool in_order = VariesWith(a, row->axis);
+    const bool in_order = Uses(a, row->axis);
     expect_staged(in_order ? a : b, *row, *column);
     expect_staged(in_order ? b : a, *column, *row);
   }
@@ -449,9 +443,10 @@ class Checker {
   std::vector<Level> levels_;
   std::map<std::string, State> states_;
   std::map<std::string, Expr> lets_;
-  std::set<std::string> names_, written_, filled_, guards_of_values_;
-  Expr score_;              // of the softmax sum in whose loop this is
-  bool in_values_ = false;  // of that
+  std::set<std::string> names_, written_, filled_;
+  std::vector<std::string> guards_of_values_;  // names that the end of their axis varies with
+  Expr score_;                                 // of the softmax sum in whose loop this is
+  bool in_values_ = false;                     // of that
   std::map<std::string, int> rings_;
   int64_t grid_[3] = {1, 1, 1};
   int64_t shared_bytes_ = 0;
