@@ -5,7 +5,7 @@
 //   void Form(Text& text, Let& n) { text("let ", Percent(n.name, "a %name"), " = ", n.value, "\n"); }
 //
 //   Text printer(out);                 Form(printer, let);     // "let %x = (%i + 1)"
-//   Text reader(lexer, scope);         Form(reader, let);
+//   Text reader(lexer);                Form(reader, let);     // reader.scope says what its expressions may use
 //   HACKC_RETURN_IF_ERROR(reader.status());
 //
 // A node that has no form of its own is read and printed by its field list: `combine {name = @sum, monoid = sum}`. Absent

@@ -65,7 +65,7 @@ double FunctionSteps(const opt::KernelFunction& function, ir::RangeMap ranges) {
     threads = kernel->threads * Volume(kernel->grid, ranges);
   }
   steps = Steps(fn.body, ranges);
-  return steps * threads;
+  return (1 + steps) * threads;  // threads of an empty body are run, too
 }
 
 // Each operation runs over its own axes and over those that it sums.
