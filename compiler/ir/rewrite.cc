@@ -142,6 +142,13 @@ std::set<std::string> NamesIn(const Block& block) {
   return names;
 }
 
+NameSet TakenNames(const Function& fn) {
+  NameSet names;
+  for (const BufferDecl& buffer : fn.buffers) names.Add(buffer.name);
+  for (const std::string& name : NamesIn(fn.body)) names.Add(name);
+  return names;
+}
+
 Block InLoops(const std::vector<For>& loops, Block body) {
   for (size_t i = loops.size(); i-- > 0;) {
     For loop = loops[i];

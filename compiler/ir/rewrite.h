@@ -20,6 +20,7 @@
 #include <string>
 
 #include "compiler/ir/stmt.h"
+#include "compiler/support/name_set.h"
 
 namespace hackc::ir {
 
@@ -73,6 +74,8 @@ void WalkExprs(const Block& block, Visit&& visit) {
 
 // All names that are declared or used in `block`.
 std::set<std::string> NamesIn(const Block& block);
+// Those of a function, for whoever makes more.
+NameSet TakenNames(const Function& fn);
 
 // `body` in the loops, the first the outermost; their own bodies do not count.
 Block InLoops(const std::vector<For>& loops, Block body);

@@ -48,7 +48,11 @@ using Tile = std::vector<std::pair<std::string, int64_t>>;  // axes and how much
 class Checker {
  public:
   Checker(const LoopFn& loop, const Schedule& schedule, const Target& target)
-      : fn_(loop.fn), schedule_(schedule), target_(target), ranges_(fn_.symbols) {}
+      : fn_(loop.fn),
+        schedule_(schedule),
+        target_(target),
+        ranges_(fn_.symbols),
+        taken_(TakenNames(fn_)) {}
 
   absl::Status Run() {
     const std::vector<std::string> errors = VerifyTile({fn_, schedule_});
@@ -204,14 +208,15 @@ class Checker {
   void Softmax(const For& loop, const Accumulate& stream) {
     const AxisSchedule scores = ScheduleOf(loop.axis);
     const int64_t chunk = TileOf(scores);
+    const std::string value_axis = taken_.Unique(loop.axis + "_value");
     const AxisSchedule values =
-        ScheduleOf(loop.axis + "_value", {"", LoopKind::kSerial, static_cast<int>(chunk), {}});
-    names_.insert(loop.axis + "_value");
+        ScheduleOf(value_axis, {"", LoopKind::kSerial, static_cast<int>(chunk), {}});
+    names_.insert(value_axis);
     Expect(!scores.axis.empty() && scores.outer == LoopKind::kSerial &&
                values.outer == LoopKind::kSerial && chunk <= (1 << 16) &&
                chunk % TileOf(values) == 0,
            "axis %", loop.axis, ": chunks of ", chunk, ", tiles of ", TileOf(values),
-           " values; expected a serial axis whose chunk is whole tiles of %", loop.axis, "_value");
+           " values; expected a serial axis whose chunk is whole tiles of %", value_axis);
     if (!error_.empty()) return;
     Enter({loop.axis, AxisRole::kFree, CeilDiv(loop.extent, chunk), {}});
     int64_t rows = 1;
@@ -440,6 +445,7 @@ class Checker {
   const Schedule& schedule_;
   const Target& target_;
   RangeMap ranges_;
+  NameSet taken_;
   std::vector<Level> levels_;
   std::map<std::string, State> states_;
   std::map<std::string, Expr> lets_;

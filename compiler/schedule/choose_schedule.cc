@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "compiler/ir/rewrite.h"
 #include "compiler/schedule/loop_facts.h"
 
 namespace hackc::schedule {
@@ -40,7 +41,8 @@ int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Chooser {
  public:
-  Chooser(const LoopFn& loop, const Target& target) : facts_(FindFacts(loop)), target_(target) {}
+  Chooser(const LoopFn& loop, const Target& target)
+      : facts_(FindFacts(loop)), target_(target), names_(TakenNames(loop.fn)) {}
 
   Schedule Run() {
     if (!facts_.softmax_axes.empty()) {
@@ -382,7 +384,7 @@ class Chooser {
       int64_t unit = PowerOfTwoIn(dim, 4);
       Add(score->k_axis, LoopKind::kSerial, 1, {Registers(unit)});
     }
-    Add(j + "_value", LoopKind::kSerial, bj / 4, {Registers(4)});
+    Add(names_.Unique(j + "_value"), LoopKind::kSerial, bj / 4, {Registers(4)});
     for (const AxisFacts* axis : columns) {
       int64_t lanes = PowerOfTwoIn(axis->max_extent, 16);
       Add(axis->name, LoopKind::kSerial, 1,
@@ -413,7 +415,7 @@ class Chooser {
     };
     add_columns(j, keys);
     Add(score.k_axis, LoopKind::kSerial, dim / 16, {Matrix()});
-    Add(j + "_value", LoopKind::kSerial, keys / 16, {Matrix()});
+    Add(names_.Unique(j + "_value"), LoopKind::kSerial, keys / 16, {Matrix()});
     for (const AxisFacts* axis : columns) add_columns(axis->name, axis->max_extent);
     StageAt(score.a, row, 8);
     StageAt(score.b, j, 8);
@@ -448,7 +450,8 @@ class Chooser {
     }
     Add(j, LoopKind::kSerial, 1, {Threads(keys, 1)});
     int64_t unit = std::clamp<int64_t>(keys / groups, 1, 4);
-    Add(j + "_value", LoopKind::kSerial, std::max<int64_t>(1, keys / (groups * unit)),
+    Add(names_.Unique(j + "_value"), LoopKind::kSerial,
+        std::max<int64_t>(1, keys / (groups * unit)),
         {Threads(std::min(groups, keys), lanes), Registers(unit)});
     for (const AxisFacts* axis : columns) {
       Add(axis->name, LoopKind::kSerial, 1,
@@ -464,6 +467,7 @@ class Chooser {
 
   LoopFacts facts_;
   const Target& target_;
+  NameSet names_;
   Schedule schedule_;
 };
 

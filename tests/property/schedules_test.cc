@@ -3,9 +3,14 @@
 // it takes lowers, verifies and computes what the nest says; what it refuses would not have.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
+#include <random>
+#include <set>
 #include <string>
+#include <vector>
 
+#include "compiler/ir/rewrite.h"
 #include "compiler/ir/stmt_text.h"
 #include "compiler/passes/lower_loop.h"
 #include "compiler/schedule/check_schedule.h"
@@ -274,6 +279,50 @@ TEST(Laws, AnyScheduleOfRandomKernelsGivesARightKernelOrNone) {
   });
   Report(tally);
   EXPECT_GT(tally.accepted, tally.refused);
+}
+
+// What a kernel's passes make up for it, its own values may be called already.
+void ExpectNamesMayBeTaken(const ir::LoopFn& loop, unsigned seed, const opt::RandomRun& run) {
+  const auto lower = [](const ir::LoopFn& fn) {
+    return passes::LowerLoop(fn, schedule::ChooseSchedule(fn, Hopper()));
+  };
+  const auto plain = lower(loop);
+  ASSERT_OK(plain);
+  std::set<std::string> made = ir::NamesIn(plain->tile.fn.body), kept;
+  made.merge(ir::NamesIn(plain->kernel.fn.body));
+  for (const std::string& name : ir::NamesIn(loop.fn.body)) made.erase(name);
+  for (const ir::BufferDecl& buffer : loop.fn.buffers) kept.insert(buffer.name);
+  std::vector<std::string> names(made.begin(), made.end());
+  std::shuffle(names.begin(), names.end(), std::mt19937(seed));
+  std::map<std::string, std::string> renamed;
+  ir::LoopFn other = loop;
+  other.fn.body = ir::RenameAll(loop.fn.body, [&](const std::string& name) {
+    if (kept.contains(name) || (names.empty() && !renamed.contains(name))) return name;
+    const auto [own, added] = renamed.try_emplace(name, names.empty() ? "" : names.back());
+    if (added) names.pop_back();
+    return own->second;
+  });
+  SCOPED_TRACE(ir::Print(other));
+  EXPECT_FALSE(renamed.empty());
+  const auto lowered = lower(other);
+  ASSERT_OK(lowered);
+  const auto before = opt::Interpret(opt::Kernels{{plain->kernel}, std::nullopt}, run);
+  const auto after = opt::Interpret(opt::Kernels{{lowered->kernel}, std::nullopt}, run);
+  ASSERT_OK(before);
+  ASSERT_OK(after);
+  const auto difference = opt::LargestDifference(*before, *after);
+  ASSERT_OK(difference);
+  EXPECT_LE(*difference, kTolerance);
+}
+
+TEST(Laws, NamesThatPassesMakeMayBeTaken) {
+  ForEachSeed(20, [](unsigned seed) {
+    for (const char* text : kLoops) {
+      const auto loop = ir::ParseLoop(text);
+      ASSERT_OK(loop);
+      ExpectNamesMayBeTaken(*loop, seed, {.symbols = {{"seq", 17}, {"batch", 2}}, .seed = seed});
+    }
+  });
 }
 
 }  // namespace

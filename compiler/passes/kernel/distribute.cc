@@ -6,11 +6,11 @@
 #include <map>
 #include <numeric>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/ir/digits.h"
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
+#include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
 
 namespace hackc::passes {
@@ -41,7 +41,8 @@ Expr CombineTwo(Monoid monoid, const Expr& a, const Expr& b) {
 
 class Distributor {
  public:
-  explicit Distributor(const TileFn& tile) : tile_(tile), ranges_(tile.fn.symbols) {
+  explicit Distributor(const TileFn& tile)
+      : tile_(tile), ranges_(tile.fn.symbols), names_(TakenNames(tile.fn)) {
     thread_ = MakeBuiltin(BuiltinKind::kThread);
     ranges_.SetBuiltin(BuiltinKind::kThread, {0, tile.schedule.threads - 1});
   }
@@ -132,7 +133,7 @@ class Distributor {
       } else {
         HACKC_CHECK(digit.kind == Digit::Kind::kRegister)
             << loop.axis << ": matrix digit outside a contraction";
-        std::string name = absl::StrCat(loop.axis, "_r", unrolled.size());
+        std::string name = names_.Unique(Cat(loop.axis, "_r", unrolled.size()));
         value = digit.extent == 1 ? IntLit(0) : Axis(name);
         registers.push_back(value);
         if (digit.extent > 1) {
@@ -213,7 +214,7 @@ class Distributor {
     if (warps == 0) return;
     // Between warps: every thread publishes its part, then reads the parts of the threads that differ from it
     // in the summed bits only. Threads that agree on all bits below 32 read the same order: same total.
-    std::string exchange = absl::StrCat(name, "_exchange_", counter_++);
+    std::string exchange = names_.Unique(Cat(name, "_exchange_", counter_++));
     int threads = tile_.schedule.threads;
     Emit(Alloc{exchange, DType::kF32, MemorySpace::kShared, {count, threads}, {}, 0, 16});
     EachRegister(name, count, [&](const Expr& r) {
@@ -258,7 +259,7 @@ class Distributor {
         value = Mod(FloorDiv(thread_, digit.stride), digit.extent);
       } else {
         bool paired = pairs && i + 3 == loop.digits.size();
-        std::string name = absl::StrCat(loop.axis, "_", tag, out.loops.size());
+        std::string name = names_.Unique(Cat(loop.axis, "_", tag, out.loops.size()));
         int trips = paired ? digit.extent / 2 : digit.extent;
         value = trips == 1 ? IntLit(0) : Axis(name) * (paired ? 2 : 1);
         if (trips > 1) {
@@ -320,7 +321,7 @@ class Distributor {
       columns /= 2;
       a_at = [=](const Expr& index) { return (index * columns + step) * 4; };
     } else {
-      a_array = absl::StrCat(a->buffer, "_a_", counter_++);
+      a_array = names_.Unique(Cat(a->buffer, "_a_", counter_++));
       Emit(Alloc{a_array, a->dtype, MemorySpace::kLocal, {rows.count * 8}, {}});
       Expr row = rows.first + Mod(lane, 8) + Mod(FloorDiv(lane, 8), 2) * 8;
       Expr column = FloorDiv(lane, 16) * 8;
@@ -341,7 +342,7 @@ class Distributor {
                  n.digits[n.digits.size() - 3].kind == Digit::Kind::kRegister &&
                  n.digits[n.digits.size() - 3].extent % 2 == 0;
     Fragments load = OuterDigits(n, "l", 8, pairs);
-    std::string b_array = absl::StrCat(b->buffer, "_b_", counter_++);
+    std::string b_array = names_.Unique(Cat(b->buffer, "_b_", counter_++));
     Emit(Alloc{b_array, b->dtype, MemorySpace::kLocal, {load.count * 4}, {}});
     bool transposed = !Varies(*b, k.axis, b->indices.size() - 1);
     Expr half = pairs ? FloorDiv(lane, 16) * 8 : IntLit(0);
@@ -366,7 +367,7 @@ class Distributor {
     // The unrolled loops of `rows` appear twice: give the second nest its own names.
     Block body = {MakeStmt(std::move(mma))};
     for (For& loop : loops) {
-      const std::string fresh = absl::StrCat(loop.axis, "_m", counter_++);
+      const std::string fresh = names_.Unique(Cat(loop.axis, "_m", counter_++));
       ranges_.SetAxis(fresh, loop.extent);
       body = SubstituteVars(body, loop.axis, Axis(fresh));
       loop.axis = fresh;
@@ -403,7 +404,7 @@ class Distributor {
   template <typename F>
   void EachRegister(const std::string& name, int count, F emit) {
     if (count == 1) return emit(IntLit(0));
-    std::string axis = absl::StrCat(name, "_i", counter_++);
+    std::string axis = names_.Unique(Cat(name, "_i", counter_++));
     ranges_.SetAxis(axis, IntLit(count));
     Block body = Inside([&] { emit(Axis(axis)); });
     Emit(For{axis, AxisRole::kFree, LoopKind::kUnroll, IntLit(count), {}, std::move(body)});
@@ -476,6 +477,7 @@ class Distributor {
 
   const TileFn& tile_;
   RangeMap ranges_;
+  NameSet names_;
   Expr thread_;
   std::map<std::string, Expr> coordinates_;
   std::map<std::string, NestAxis> nest_;

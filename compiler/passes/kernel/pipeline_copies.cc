@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/passes/kernel/pipeline_copies.h"
 
+#include <map>
 #include <set>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
+#include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
+#include "compiler/support/lookup.h"
 
 namespace hackc::passes {
 namespace {
@@ -16,7 +18,8 @@ using namespace ir;  // NOLINT: a pass is about IR from end to end
 
 class Pipeliner {
  public:
-  explicit Pipeliner(const KernelFn& kernel) : kernel_(kernel), ranges_(kernel.fn.symbols) {
+  explicit Pipeliner(const KernelFn& kernel)
+      : kernel_(kernel), ranges_(kernel.fn.symbols), names_(TakenNames(kernel.fn)) {
     ranges_.SetBuiltin(BuiltinKind::kThread, {0, kernel.threads - 1});
   }
 
@@ -59,11 +62,13 @@ class Pipeliner {
 
   // The statements of `fills` for iteration `index`, with loop names of their own.
   Block FillFor(const Block& fills, const std::string& axis, const Expr& index) {
-    std::set<std::string> inner;
-    WalkStmts(fills, [&](const For& loop) { inner.insert(loop.axis); });
-    std::string suffix = absl::StrCat("_f", counter_++);
-    Block renamed = RenameAll(
-        fills, [&](const std::string& name) { return inner.count(name) ? name + suffix : name; });
+    std::map<std::string, std::string> own;
+    WalkStmts(fills, [&](const For& loop) {
+      own[loop.axis] = names_.Unique(Cat(loop.axis, "_f", counter_));
+    });
+    ++counter_;
+    Block renamed =
+        RenameAll(fills, [&](const std::string& name) { return FindOr(own, name, name); });
     return MapExprs(SubstituteVars(renamed, axis, index),
                     [&](const Expr& e) { return Simplify(e, ranges_); });
   }
@@ -112,7 +117,7 @@ class Pipeliner {
       Expr index = ahead;
       if (auto trips = AsInt(loop.extent); trips && !AsInt(inside)) {
         // Bounded by itself, so that indices are provably inside without reasoning about the condition.
-        index = Axis(loop.axis + "_ahead");
+        index = Axis(names_.Unique(loop.axis + "_ahead"));
         into.push_back(MakeStmt(Let{As<Var>(index)->name, Min(ahead, IntLit(*trips - 1))}));
       }
       Block body;
@@ -136,6 +141,7 @@ class Pipeliner {
 
   const KernelFn& kernel_;
   RangeMap ranges_;
+  NameSet names_;
   std::set<std::string> done_;  // rings that are filled ahead
   int counter_ = 0;
 };

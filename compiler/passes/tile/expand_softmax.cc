@@ -30,7 +30,8 @@ struct State {
 
 class Expander {
  public:
-  explicit Expander(TileFn tile) : tile_(std::move(tile)), ranges_(tile_.fn.symbols) {}
+  explicit Expander(TileFn tile)
+      : tile_(std::move(tile)), ranges_(tile_.fn.symbols), names_(TakenNames(tile_.fn)) {}
 
   TileFn Run() {
     tile_.fn.body = Visit(tile_.fn.body);
@@ -42,8 +43,8 @@ class Expander {
     Block out;
     for (const Stmt& stmt : block) {
       if (const auto* acc = As<Accumulator>(stmt); acc && acc->monoid == Monoid::kSoftmaxSum) {
-        State state{acc->name, acc->extents, acc->name + "_sum", acc->name + "_max",
-                    acc->name + "_total"};
+        State state{acc->name, acc->extents, names_.Unique(acc->name + "_sum"),
+                    names_.Unique(acc->name + "_max"), names_.Unique(acc->name + "_total")};
         out.push_back(MakeStmt(Accumulator{state.sum, Monoid::kSum, acc->extents, {}}));
         out.push_back(MakeStmt(Alloc{state.maximum}));
         out.push_back(MakeStmt(Store{state.maximum, {}, FloatLit(-kInfinity), nullptr}));
@@ -175,10 +176,12 @@ class Expander {
     const std::string& j = loop.axis;
     const AxisSchedule* axis = tile_.schedule.Find(j);
     HACKC_CHECK(axis != nullptr) << "softmax axis " << j << " has no schedule";
-    std::vector<Digit> digits = axis->digits;
-    const int64_t chunk = axis->steps * CoordinateCount(digits);
-    const std::string chunk_axis = j + "_chunk", score_axis = j + "_score",
-                      weight_axis = j + "_weight", value_axis = j + "_value";
+    const AxisSchedule of_scores = *axis;
+    const int64_t chunk = TileOf(of_scores);
+    const std::string chunk_axis = names_.Unique(j + "_chunk"),
+                      score_axis = names_.Unique(j + "_score"),
+                      weight_axis = names_.Unique(j + "_weight"),
+                      value_axis = names_.Unique(j + "_value");
 
     // Split the body: what makes the score, and the update with the loops round it.
     Block score_body;
@@ -232,8 +235,9 @@ class Expander {
     Expr end = ReadResults(loop.extent);
 
     Block body;
-    const std::string scores = state.name + "_score", weights = state.name + "_weight";
-    const std::string chunk_max = state.name + "_chunk_max", chunk_sum = state.name + "_chunk_sum";
+    const auto made = [&](const char* what) { return names_.Unique(state.name + what); };
+    const std::string scores = made("_score"), weights = made("_weight");
+    const std::string chunk_max = made("_chunk_max"), chunk_sum = made("_chunk_sum");
     body.push_back(MakeStmt(Alloc{scores, DType::kF32, MemorySpace::kLocal, {chunk}}));
     body.push_back(MakeStmt(Accumulator{chunk_max, Monoid::kMax, {}, {}}));
     Block score_loop = SubstituteVars(score_body, j, at(score_axis));
@@ -247,25 +251,25 @@ class Expander {
       inside = And(inside, bind(guard, score_axis));
     }
     Expr masked = MakeSelect(inside, bind(update->operands[0], score_axis), FloatLit(-kInfinity));
-    score_loop.push_back(MakeStmt(Let{scores + "_masked", masked}));
-    Expr masked_var = MakeVar(scores + "_masked", DType::kF32);
+    Expr masked_var = MakeVar(names_.Unique(scores + "_masked"), DType::kF32);
+    score_loop.push_back(MakeStmt(Let{As<Var>(masked_var)->name, masked}));
     score_loop.push_back(MakeStmt(Store{scores, {Axis(score_axis)}, masked_var, nullptr}));
     score_loop.push_back(MakeStmt(Accumulate{chunk_max, {}, {masked_var}, nullptr}));
     body.push_back(MakeStmt(
         For{score_axis, AxisRole::kReduce, LoopKind::kSequential, IntLit(chunk), {}, score_loop}));
 
-    auto let = [&](const std::string& name, Expr value) {
+    auto let = [&](const char* what, Expr value) {
+      const std::string name = made(what);
       body.push_back(MakeStmt(Let{name, std::move(value)}));
       return MakeVar(name, DType::kF32);
     };
-    Expr peak =
-        let(state.name + "_peak", Max(LocalScalar(state.maximum), MakeVar(chunk_max, DType::kF32)));
+    Expr peak = let("_peak", Max(LocalScalar(state.maximum), MakeVar(chunk_max, DType::kF32)));
     // A row whose scores are all -inf so far must not make exp(-inf - -inf).
     Expr reference =
-        let(state.name + "_reference",
+        let("_reference",
             MakeSelect(MakeBinary(BinaryOp::kEq, peak, FloatLit(-kInfinity)), FloatLit(0), peak));
-    Expr rescale = let(state.name + "_rescale",
-                       MakeUnary(UnaryOp::kExp, LocalScalar(state.maximum) - reference));
+    Expr rescale =
+        let("_rescale", MakeUnary(UnaryOp::kExp, LocalScalar(state.maximum) - reference));
 
     // A matrix instruction takes the weights in the values' dtype; that rounding is stated here.
     DType weight_dtype = DType::kF32;
@@ -277,9 +281,9 @@ class Expander {
     body.push_back(MakeStmt(Accumulator{chunk_sum, Monoid::kSum, {}, {}}));
     Expr weight =
         MakeUnary(UnaryOp::kExp, MakeLoad(scores, DType::kF32, {Axis(weight_axis)}) - reference);
-    const Expr rounded = MakeVar(weights + "_value", DType::kF32);
+    const Expr rounded = MakeVar(names_.Unique(weights + "_value"), DType::kF32);
     Block weight_loop = {
-        MakeStmt(Let{weights + "_value", weight}),
+        MakeStmt(Let{As<Var>(rounded)->name, weight}),
         MakeStmt(Store{weights, {Axis(weight_axis)}, MakeCast(weight_dtype, rounded)}),
         MakeStmt(Accumulate{chunk_sum, {}, {rounded}, nullptr})};
     body.push_back(MakeStmt(For{
@@ -293,9 +297,10 @@ class Expander {
       for (size_t i = value_loops.size(); i-- > 0;) {
         For copy = value_loops[i];
         if (!suffix.empty()) {
-          inner = SubstituteVars(inner, copy.axis, Axis(copy.axis + suffix));
-          CopyAxisSchedule(copy.axis, copy.axis + suffix);
-          copy.axis += suffix;
+          const std::string axis = names_.Unique(copy.axis + suffix);
+          inner = SubstituteVars(inner, copy.axis, Axis(axis));
+          CopyAxisSchedule(copy.axis, axis);
+          copy.axis = axis;
         }
         copy.body = std::move(inner);
         inner = {MakeStmt(std::move(copy))};
@@ -323,8 +328,8 @@ class Expander {
         MakeStmt(For{.axis = chunk_axis, .extent = CeilDiv(end, chunk), .body = std::move(body)}));
 
     // The schedule speaks of the new axes from here on.
-    tile_.schedule.axes.push_back({score_axis, LoopKind::kSerial, axis->steps, digits});
-    tile_.schedule.axes.push_back({weight_axis, LoopKind::kSerial, axis->steps, digits});
+    for (const std::string& name : {score_axis, weight_axis})
+      tile_.schedule.axes.push_back({name, LoopKind::kSerial, of_scores.steps, of_scores.digits});
     if (!tile_.schedule.Find(value_axis)) {
       tile_.schedule.axes.push_back({value_axis, LoopKind::kSerial, static_cast<int>(chunk), {}});
     }
@@ -344,6 +349,7 @@ class Expander {
 
   TileFn tile_;
   RangeMap ranges_;
+  NameSet names_;
   std::map<std::string, State> states_;
   // log_sum_exp states, and the softmax sums that they are read from.
   std::map<std::string, State> log_sums_;
