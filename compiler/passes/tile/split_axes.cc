@@ -206,7 +206,7 @@ class Splitter {
       copy.layout.push_back(axes_.at(axis).digits);
     }
     if (!acc.extents.empty()) {
-      auto own = OwnLayout(acc.name, acc.extents.size());
+      auto own = OwnLayout(acc.name, acc.extents);
       HACKC_CHECK(own.has_value())
           << "state " << acc.name << " is indexed by axes of different layouts";
       for (size_t i = 0; i < acc.extents.size(); ++i) {
@@ -229,7 +229,7 @@ class Splitter {
       copy.layout.push_back(axes_.at(axis).digits);
     }
     copy.extents.insert(copy.extents.end(), alloc.extents.begin(), alloc.extents.end());
-    auto own = OwnLayout(alloc.name, alloc.extents.size());
+    auto own = OwnLayout(alloc.name, alloc.extents);
     if (own.has_value()) {
       copy.layout.insert(copy.layout.end(), own->begin(), own->end());
     } else {  // Written under one layout and read under another: goes through shared memory.
@@ -242,13 +242,17 @@ class Splitter {
     out_.push_back(MakeStmt(std::move(copy)));
   }
 
+  static bool IsOne(const Expr& extent) { return AsInt(extent) == 1; }
+  static bool IsOne(int64_t extent) { return extent == 1; }
+
   // Digits of each own dimension when every access in the input agrees on them.
-  std::optional<std::vector<std::vector<Digit>>> OwnLayout(const std::string& name,
-                                                           size_t rank) const {
+  template <typename Extent>
+  std::optional<std::vector<std::vector<Digit>>> OwnLayout(
+      const std::string& name, const std::vector<Extent>& extents) const {
     std::optional<std::vector<std::vector<Digit>>> layout;
     bool agree = true;
     auto see = [&](const std::vector<Expr>& indices) {
-      HACKC_CHECK(indices.size() == rank) << name;
+      HACKC_CHECK(indices.size() == extents.size()) << name;
       std::vector<std::vector<Digit>> digits;
       for (const Expr& index : indices) {
         const auto* var = As<Var>(index);
@@ -256,6 +260,10 @@ class Splitter {
         if (axis && IsMatrix(axis->digits) && axis->digits.size() == 1) {
           // As the first operand of a matrix instruction the tile is read in the layout of its result.
           digits.push_back(FragmentColumns(axis->steps));
+          continue;
+        }
+        if (AsInt(index) && IsOne(extents[digits.size()])) {
+          digits.emplace_back();
           continue;
         }
         if (!axis || axis->steps != 1 || IsMatrix(axis->digits)) {
