@@ -32,7 +32,7 @@ namespace {
 
 constexpr char kKeyFormat[] = "1";
 const std::string kPrefill = "prefill", kDecode = "decode";
-constexpr int64_t kShortPrompt = 128;  // tokens
+constexpr int64_t kShortPrompt = 128, kMediumPrompt = 1024;  // tokens
 
 // Runs `work`, which returns a StatusOr; what is thrown becomes INTERNAL.
 auto Guarded(auto&& work) -> decltype(work()) {
@@ -156,13 +156,13 @@ void AddRanges(const std::string& name, ir::GraphModule graph, std::string_view 
   }
 }
 
-// The entry points' graphs. A tile for thousands of tokens leaves most of the machine idle at a hundred. With a
+// The entry points' graphs. A tile for thousands of tokens leaves most of the machine idle at a hundred, half of it at five hundred. With a
 // cache there are more for single tokens: for one sequence, for as many as a product treats as a few rows, and
 // for more than those; what serves eight sequences reads one sequence's weights at half the speed. They have no
 // position to choose; all else, the cache's capacity above all, is as for prefill.
 std::vector<EntryGraph> EntryGraphs(ir::GraphModule graph) {
   std::vector<EntryGraph> entries;
-  AddRanges(kPrefill, graph, "seq", {kShortPrompt}, entries);
+  AddRanges(kPrefill, graph, "seq", {kShortPrompt, kMediumPrompt}, entries);
   bool cached = false;
   for (ir::SymbolDecl& symbol : graph.symbols) {
     cached |= symbol.name == "past";

@@ -27,10 +27,10 @@ class Finder {
     for (const Stmt& stmt : block) {
       if (const auto* loop = As<For>(stmt)) {
         ranges_.SetAxis(loop->axis, loop->extent);
-        Range extent = Bounds(loop->extent, ranges_);
+        const Range extent = Bounds(loop->extent, ranges_);
         const bool grid = alone && loop->role == AxisRole::kFree && OverSymbols(loop->extent);
-        facts_.axes.push_back({loop->axis, loop->role, extent.max, AsInt(loop->extent).has_value(),
-                               grid && extent.min > 0, outer});
+        facts_.axes.push_back({loop->axis, loop->role, extent.min, extent.max,
+                               AsInt(loop->extent).has_value(), grid && extent.min > 0, outer});
         std::vector<std::string> inner = outer;
         inner.push_back(loop->axis);
         Visit(loop->body, inner, grid);

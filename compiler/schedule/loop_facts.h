@@ -20,6 +20,7 @@ namespace hackc::schedule {
 struct AxisFacts {
   std::string name;
   ir::AxisRole role = ir::AxisRole::kFree;
+  int64_t min_extent = 1;  // over all symbol values and outer coordinates
   int64_t max_extent = 1;
   bool is_static = false;
   bool can_be_grid =

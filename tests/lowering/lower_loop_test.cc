@@ -12,6 +12,7 @@
 #include "compiler/interp/kernel_interpreter.h"
 #include "compiler/interp/loop_interpreter.h"
 #include "compiler/interp/tile_interpreter.h"
+#include "compiler/ir/digits.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/stmt_text.h"
 #include "compiler/schedule/choose_schedule.h"
@@ -51,7 +52,7 @@ TensorData Random(const ir::BufferDecl& buffer, const std::map<std::string, int6
 // Runs `text` at every level; the Kernel level must be within `tolerance` of the largest value.
 void Check(const std::string& text, const std::map<std::string, int64_t>& symbols, double tolerance,
            const std::string& arch = "sm_90a",
-           const std::function<void(FunctionRun&)>& poison = nullptr) {
+           const std::function<void(FunctionRun&)>& poison = nullptr, int multiprocessors = 0) {
   SCOPED_TRACE(text);
   std::string at = "at";
   for (const auto& [name, value] : symbols) at += " " + name + "=" + std::to_string(value);
@@ -60,6 +61,7 @@ void Check(const std::string& text, const std::map<std::string, int64_t>& symbol
   ASSERT_OK(loop);
   auto target = schedule::FindTarget(arch);
   ASSERT_OK(target);
+  if (multiprocessors > 0) target->multiprocessors = multiprocessors;
   auto lowered = LowerLoop(*loop, schedule::ChooseSchedule(*loop, *target));
   ASSERT_OK(lowered);
 
@@ -404,6 +406,52 @@ TEST_P(LowerLoopTest, AttentionReadsNothingBeyondWhatIsFilled) {
 }
 
 // ---- what went wrong elsewhere: tests/README.md has the table ------------------------------------------
+
+// A machine of one multiprocessor gets the tiles of thousands of rows: one short of whole, one beyond, and primes.
+TEST_P(LowerLoopTest, LargeTilesRoundEveryEdge) {
+  for (const char* product : {kLinear, kGated}) {
+    for (auto [seq, n] : {std::pair<int64_t, int64_t>{127, 129}, {129, 127}, {251, 61}}) {
+      std::string text = With(product, GetParam(), {{"N", n}, {"K", 48}, {"SEQ", 256}});
+      text = Replace(text, "in 1..64", "in 1..256");
+      Check(text, {{"batch", 1}, {"seq", seq}}, Bound(GetParam(), 48), "sm_90a", nullptr, 1);
+    }
+  }
+}
+
+// Sums of a block, threads and resident blocks by the rows of the range, for an H200: many rows get the tiles that
+// move fewer than twice the bytes that they must, few rows leave no multiprocessor idle.
+TEST(LoweredKernels, TilesFollowTheRowsOfTheRange) {
+  auto target = schedule::FindTarget("sm_90a");
+  ASSERT_OK(target);
+  auto tile = [&](const char* product, const char* dtype, int64_t n, int64_t k, const char* range) {
+    std::string text = With(product, dtype, {{"N", n}, {"K", k}, {"SEQ", 64}});
+    auto loop =
+        ir::ParseLoop(Replace(text, "symbol seq in 1..64", std::string("symbol seq in ") + range));
+    EXPECT_TRUE(loop.ok()) << loop.status();
+    const ir::Schedule s = schedule::ChooseSchedule(*loop, *target);
+    auto lowered = LowerLoop(*loop, s);
+    EXPECT_TRUE(lowered.ok()) << lowered.status();
+    EXPECT_EQ(lowered->kernel.min_blocks_per_sm, s.min_blocks_per_sm);
+    std::vector<int64_t> found;
+    for (const char* axis : {"s", "n"}) {
+      found.push_back(s.Find(axis)->steps * ir::CoordinateCount(s.Find(axis)->digits));
+    }
+    found.push_back(s.threads);
+    found.push_back(s.min_blocks_per_sm);
+    return found;
+  };
+  using testing::ElementsAre;
+  const char *kMany = "1025..2048", *kSome = "129..1024", *kFew = "1..128";
+  EXPECT_THAT(tile(kLinear, "bf16", 3584, 18944, kMany), ElementsAre(128, 128, 128, 2));
+  EXPECT_THAT(tile(kLinear, "bf16", 2048, 5632, kSome), ElementsAre(64, 128, 128, 2));
+  EXPECT_THAT(tile(kLinear, "bf16", 2048, 5632, kFew), ElementsAre(32, 64, 256, 2));
+  EXPECT_THAT(tile(kGated, "bf16", 18944, 3584, kMany), ElementsAre(128, 64, 128, 2));
+  EXPECT_THAT(tile(kLinear, "f32", 3584, 18944, kMany), ElementsAre(256, 128, 256, 1));
+  EXPECT_THAT(tile(kLinear, "f32", 4608, 3584, kMany), ElementsAre(128, 128, 256, 2));
+  EXPECT_THAT(tile(kLinear, "f32", 2048, 5632, kSome), ElementsAre(64, 64, 256, 2));
+  EXPECT_THAT(tile(kGated, "f32", 18944, 3584, kMany), ElementsAre(128, 128, 256, 1));
+  EXPECT_THAT(tile(kGated, "f32", 5632, 2048, kSome), ElementsAre(128, 64, 256, 2));
+}
 
 // Fragments of 16 x 8 x 16 and tiles one short of whole, whole, and one beyond.
 TEST_P(LowerLoopTest, ProductsRoundEveryEdge) {
