@@ -180,7 +180,7 @@ def main():
     models = harness.ROOT / "models"
     parser.add_argument("models", nargs="*", default=[models / "tinyllama-1.1b.json", models / "qwen2.5-7b.json"])
     parser.add_argument("--dtypes", default="float32,bfloat16")
-    parser.add_argument("--seqs", default="1,7,128,513")
+    parser.add_argument("--seqs", default="1,7,128,513,1025")
     parser.add_argument("--layers", type=int, default=0, help="only the first N layers")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", help="result file (else $OUT/check_models.json, else ./check_models.json)")
