@@ -92,10 +92,10 @@ class Checker {
     return entry ? *entry : otherwise;
   }
 
-  int64_t Registers(size_t depth) const {  // of a value that all axes spread, down to there
+  int64_t Registers() const {  // of a value that all axes spread
     int64_t count = 1;
-    for (size_t i = 0; i < depth; ++i)
-      count = SaturatedProduct(count, RegisterCount(levels_[i].cut.digits));
+    for (const Level& level : levels_)
+      count = SaturatedProduct(count, RegisterCount(level.cut.digits));
     return count;
   }
 
@@ -116,8 +116,7 @@ class Checker {
     const int64_t tile = TileOf(cut);
     Expect(SaturatedSum(Bounds(extent, ranges_).max, tile) < INT32_MAX, "axis %", axis,
            ": a tile of ", tile, ", expected indices of 32 bits");
-    Expr trips = CeilDiv(extent, std::clamp<int64_t>(tile, 1, INT32_MAX));
-    trips = Simplify(trips, ranges_);
+    const Expr trips = Simplify(CeilDiv(extent, std::clamp<int64_t>(tile, 1, INT32_MAX)), ranges_);
     level.trips = AsInt(trips) != 1;
     const bool grid = cut.outer != LoopKind::kSerial && level.trips;
     if (grid) {
@@ -146,7 +145,7 @@ class Checker {
     }
     ranges_.SetAxis(axis, extent);
     levels_.push_back(level);
-    const int64_t registers = Registers(levels_.size());
+    const int64_t registers = Registers();
     Expect(registers <= kMaxRegisters, "axis %", axis, ": ", registers,
            " elements of a thread with the axes round it, expected at most ", kMaxRegisters);
   }
@@ -170,12 +169,12 @@ class Checker {
         const bool holds_grid = inner && ScheduleOf(inner->axis).outer != LoopKind::kSerial;
         if (stream) {
           Softmax(*loop, *stream);
-          continue;
+        } else {
+          Enter({loop->axis, loop->role, loop->extent, ScheduleOf(loop->axis), false, holds_grid},
+                alone);
+          Visit(loop->body, alone);
+          Leave();
         }
-        Enter({loop->axis, loop->role, loop->extent, ScheduleOf(loop->axis), false, holds_grid},
-              alone);
-        Visit(loop->body, alone);
-        Leave();
       } else if (const auto* update = As<Accumulate>(stmt)) {
         Update(*update);
       } else {
@@ -184,9 +183,9 @@ class Checker {
       }
       if (const auto* let = As<Let>(stmt)) lets_[let->name] = let->value;
       if (const auto* acc = As<Accumulator>(stmt)) {
-        states_[acc->name] = {
-            levels_.size(), acc->monoid, acc->extents, {}, Registers(levels_.size())};
-        states_[acc->name].own.resize(acc->extents.size());
+        std::vector<std::vector<Digit>> own(acc->extents.size());
+        const int64_t registers = Registers();
+        states_[acc->name] = {levels_.size(), acc->monoid, acc->extents, own, registers};
       }
       if (As<Let>(stmt) || As<Store>(stmt)) WalkExprs({stmt}, [&](const Expr& e) { Read(e); });
     }
@@ -221,7 +220,6 @@ class Checker {
     Enter({loop.axis, AxisRole::kFree, CeilDiv(loop.extent, chunk), {}});
     int64_t rows = 1;
     for (const Level& level : levels_) rows = SaturatedProduct(rows, level.Local());
-    const int64_t registers = Registers(levels_.size());
     auto part = [&](AxisRole role, const AxisSchedule& cut, bool of_values) {
       in_values_ = of_values;
       Enter({loop.axis, role, IntLit(chunk), cut});
@@ -233,7 +231,8 @@ class Checker {
     };
     score_ = stream.operands[0];
     part(AxisRole::kReduce, scores, false);
-    for (int i = 0; i < 2; ++i) Exchange(ThreadMask(scores.digits), registers);  // maximum, sum
+    for (int i = 0; i < 2; ++i)  // maximum, sum
+      Exchange(ThreadMask(scores.digits), Registers());
     for (const Load* load : Loads(Inlined(loop.extent))) {
       for (const Expr& index : load->indices)
         absl::c_copy(FreeVars(index), std::back_inserter(guards_of_values_));
@@ -294,7 +293,11 @@ class Checker {
     }
     std::vector<Expr> operands = update.operands;
     for (Expr& operand : operands) operand = Inlined(operand);
-    if (state.monoid == Monoid::kSoftmaxSum) operands.erase(operands.begin());
+    if (state.monoid == Monoid::kSoftmaxSum) {
+      operands.erase(operands.begin());
+      for (const std::string& name : FreeVars(operands.front()))
+        Expect(!states_.count(name), "softmax sum %", update.name, " of %", name, ", a sum itself");
+    }
     for (const Expr& operand : operands) Read(operand);
     if (update.guard) Read(update.guard);
     Index(update.name, update.indices);
@@ -328,11 +331,10 @@ class Checker {
       for (const std::string& name : FreeVars(index)) {
         if (!seen.insert(name).second) continue;
         int64_t extent = 0;
-        for (size_t i = 0; i < levels_.size(); ++i) {
-          const Level& level = levels_[i];
+        for (const Level& level : levels_) {
           if (level.axis != name) continue;
           int64_t covered = TileOf(level.cut);
-          if (i > *at) {
+          if (&level > &levels_[*at]) {
             const auto all = AsInt(level.extent);
             if (!all) return {};
             covered *= (*all + covered - 1) / covered;
@@ -364,8 +366,8 @@ class Checker {
     std::vector<int64_t> extents;
     for (const auto& [axis, extent] : tile) extents.push_back(extent);
     int64_t elements = extents.back() + stage.padding;
-    for (size_t i = 0; i + 1 < extents.size(); ++i)
-      elements = SaturatedProduct(elements, extents[i]);
+    for (size_t i = 1; i < extents.size(); ++i)
+      elements = SaturatedProduct(elements, extents[i - 1]);
     if (stage.depth > 1 && stage.engine == CopyEngine::kCpAsync && level.trips &&
         level.cut.outer == LoopKind::kSerial) {
       elements = SaturatedProduct(elements, stage.depth);
@@ -390,10 +392,9 @@ class Checker {
   }
 
   void Matrix(const Accumulate& update, const State& state, const Expr& sum) {
-    const Level& k = *MatrixLevel();
-    const Level *row = nullptr, *column = nullptr;
-    bool fits =
-        schedule_.instruction == MatrixInstruction::kMma && k.cut.digits.back().extent == 16;
+    const Level &k = *MatrixLevel(), *row = nullptr, *column = nullptr;
+    const bool mma = schedule_.instruction == MatrixInstruction::kMma;
+    bool fits = mma && k.cut.digits.back().extent == 16;
     for (const Level& level : levels_) {
       if (level.Local() == 1 || &level == &k) continue;
       const Level*& as = EndsWith(level.cut.digits, kRowEnd) ? row : column;

@@ -15,24 +15,34 @@ using namespace ir;  // NOLINT
 using Kernels = std::map<std::string, LoopLaunch>;  // by sink
 
 // The columns of a streaming softmax lie over threads as its values do; a sum over them in the same kernel would need
-// them to lie in another way, and a second softmax would need loops of its own.
+// them to lie in another way, and a second softmax, or a sum for each of its values, would need loops of its own.
 bool StreamsBadly(const Function& fn) {
-  std::set<std::string> softmax, summed;
+  std::set<std::string> softmax, summed, sums;  // sums: states, and lets that are made of them
+  bool found = false;
+  const auto of_sums = [&](const Expr& e) {
+    return absl::c_any_of(FreeVars(e), [&](const auto& name) { return sums.contains(name); });
+  };
   WalkStmts(
       fn.body,
       [&](const Accumulator& acc) {
+        sums.insert(acc.name);
         if (acc.monoid == Monoid::kSoftmaxSum) softmax.insert(acc.name);
+      },
+      [&](const Let& let) {
+        if (of_sums(let.value)) sums.insert(let.name);
+      },
+      [&](const Accumulate& update) {
+        found |= softmax.contains(update.name) && of_sums(update.operands[1]);
       },
       [&](const For& loop) {
         if (loop.role != AxisRole::kFree) summed.insert(loop.axis);
       });
-  bool found = softmax.size() > 1;
   WalkExprs(fn.body, [&](const Load& load) {
     if (!softmax.contains(load.buffer)) return;
     for (const Expr& index : load.indices)
       Walk(index, [&](const Var& var) { found |= summed.contains(var.name); });
   });
-  return found;
+  return found || softmax.size() > 1;
 }
 
 class SegmentFusion {

@@ -58,12 +58,8 @@ struct Staged {
 class Splitter {
  public:
   explicit Splitter(const TileFn& tile)
-      : in_(tile), ranges_(tile.fn.symbols), dependencies_(tile.fn) {
-    taken_ = NamesIn(tile.fn.body);
-    for (const BufferDecl& buffer : tile.fn.buffers) {
-      buffers_[buffer.name] = &buffer;
-      taken_.insert(buffer.name);
-    }
+      : in_(tile), ranges_(tile.fn.symbols), dependencies_(tile.fn), names_(TakenNames(tile.fn)) {
+    for (const BufferDecl& buffer : tile.fn.buffers) buffers_[buffer.name] = &buffer;
   }
 
   TileFn Run() {
@@ -120,11 +116,11 @@ class Splitter {
       return local ? IntLit(local->local - 1) : nullptr;
     });
     Expr outer_extent = Simplify(CeilDiv(trips_of, info.tile), ranges_);
-    std::string outer_name = Own(loop.axis + (info.tile > 1 ? "_tile" : "_index"));
+    std::string outer_name = names_.Unique(loop.axis + (info.tile > 1 ? "_tile" : "_index"));
     bool has_outer = AsInt(outer_extent) != 1;
     Expr outer = has_outer ? Axis(outer_name) : IntLit(0);
     if (has_outer) ranges_.SetAxis(outer_name, outer_extent);
-    std::string step_name = Own(loop.axis + "_step");
+    std::string step_name = names_.Unique(loop.axis + "_step");
     bool has_steps = schedule.steps > 1;
     if (has_steps) ranges_.SetAxis(step_name, IntLit(schedule.steps));
     if (info.local > 1) ranges_.SetAxis(info.name, IntLit(info.local));
@@ -603,15 +599,9 @@ class Splitter {
   }
 
   // ---- names --------------------------------------------------------------------------------------------------
-  // Names of the input are its own.
   std::string Fresh(const std::string& stem) {
-    std::string name;
-    do {
-      name = absl::StrCat(stem, "_", counter_++);
-    } while (taken_.count(name));
-    return name;
+    return names_.Unique(absl::StrCat(stem, "_", counter_++));
   }
-  std::string Own(const std::string& name) { return taken_.count(name) ? Fresh(name) : name; }
 
   // Nests reuse the axes' names; give every loop its own.
   Block UniqueNames(const Block& block) {
@@ -625,7 +615,7 @@ class Splitter {
       For copy = *loop;
       int& uses = loop_uses_[loop->axis];
       if (uses++ > 0) {
-        while (taken_.count(copy.axis = absl::StrCat(loop->axis, "_", uses))) ++uses;
+        copy.axis = names_.Unique(absl::StrCat(loop->axis, "_", uses));
         copy.body = SubstituteVars(copy.body, loop->axis, Axis(copy.axis));
       }
       copy.body = UniqueNames(copy.body);
@@ -647,7 +637,7 @@ class Splitter {
   std::vector<const StageSchedule*> pending_stages_;
   std::vector<std::pair<Expr, Expr>> loaded_, uniform_;
   Block out_;
-  std::set<std::string> taken_;
+  NameSet names_;
   std::map<std::string, int> loop_uses_;
   int counter_ = 0;
 };
