@@ -93,6 +93,8 @@ Range BoundsOfBinary(const Binary& n, const Expr& e, const RangeMap& ranges) {
   }
   if (e->dtype == DType::kBool) return {0, 1};
   Range a = Bounds(n.a, ranges), b = Bounds(n.b, ranges);
+  // Where what was narrowed contradicts itself nothing runs, and nothing is known.
+  if (a.min > a.max || b.min > b.max) return OfDType(e->dtype);
   switch (n.op) {
     case BinaryOp::kFloorDiv: return FloorDivide(a, b);
     case BinaryOp::kMod:

@@ -13,14 +13,13 @@ namespace hackc {
 
 inline int64_t SaturatedSum(int64_t a, int64_t b) {
   int64_t sum = 0;
-  if (!__builtin_add_overflow(a, b, &sum)) return sum;
-  return a < 0 ? INT64_MIN : INT64_MAX;
+  return __builtin_add_overflow(a, b, &sum) ? (a < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
 inline int64_t SaturatedProduct(int64_t a, int64_t b) {
   int64_t product = 0;
   if (!__builtin_mul_overflow(a, b, &product)) return product;
-  return (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
+  return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
 }
 
 }  // namespace hackc

@@ -119,6 +119,21 @@ TEST(Simplify, KeepsHandleOfWhatIsAlreadySmall) {
   EXPECT_EQ(Simplify(e, RangeMap()), e);
 }
 
+TEST(Ranges, NothingIsKnownOfWhatContradictsItself) {
+  RangeMap ranges;
+  ranges.SetVar("a", {0, 100});
+  ranges.SetVar("never", {1, 9});
+  ranges.NarrowVar("never", {-5, 0});
+  const Expr a = MakeVar("a", DType::kI32), never = MakeVar("never", DType::kI32);
+  for (BinaryOp op : {BinaryOp::kFloorDiv, BinaryOp::kMod, BinaryOp::kMin, BinaryOp::kShl,
+                      BinaryOp::kShr, BinaryOp::kBitAnd, BinaryOp::kBitXor}) {
+    for (const Expr& e : {MakeBinary(op, a, never), MakeBinary(op, never, a)}) {
+      EXPECT_EQ(Bounds(e, ranges).min, INT32_MIN) << Print(e);
+      EXPECT_EQ(Bounds(e, ranges).max, INT32_MAX) << Print(e);
+    }
+  }
+}
+
 TEST(Ranges, OverflowIsUnknownAndNeverWraps) {
   RangeMap ranges;
   ranges.SetVar("x", {0, kNoLimit - 1});

@@ -76,11 +76,13 @@ int RunGolden(const std::vector<std::string>& arguments, std::ostream& out, std:
   app.add_option("DIR", directories, "Golden models, or folders of them")->required();
   app.add_option("--level", levels, "Only these levels (all; gpu where there is one)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember(Words(kCheckedLevelNames)));
   app.add_option("--dtype", dtypes,
                  "Only in these; float64 never rounds (graph, tensor, loop, tile: float64; kernel: "
                  "float64,float32,bfloat16; gpu: float32,bfloat16)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember(Words(kCheckedDTypeNames)));
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
