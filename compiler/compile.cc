@@ -156,10 +156,11 @@ void AddRanges(const std::string& name, ir::GraphModule graph, std::string_view 
   }
 }
 
-// The entry points' graphs. A tile for thousands of tokens leaves most of the machine idle at a hundred, half of it at five hundred. With a
-// cache there are more for single tokens: for one sequence, for as many as a product treats as a few rows, and
-// for more than those; what serves eight sequences reads one sequence's weights at half the speed. They have no
-// position to choose; all else, the cache's capacity above all, is as for prefill.
+// The entry points' graphs. A tile for thousands of tokens leaves most of the machine idle at a hundred, half of
+// it at five hundred. With a cache there are more for single tokens: for one sequence, for as many as a product
+// treats as a few rows, without and with matrix instructions, and for more than those; what serves eight
+// sequences reads one sequence's weights at half the speed. They have no position to choose; all else, the
+// cache's capacity above all, is as for prefill.
 std::vector<EntryGraph> EntryGraphs(ir::GraphModule graph) {
   std::vector<EntryGraph> entries;
   AddRanges(kPrefill, graph, "seq", {kShortPrompt, kMediumPrompt}, entries);
@@ -177,7 +178,7 @@ std::vector<EntryGraph> EntryGraphs(ir::GraphModule graph) {
       take->positions.clear();
     }
   }
-  AddRanges(kDecode, std::move(graph), "batch", {1, schedule::kFewRows}, entries);
+  AddRanges(kDecode, graph, "batch", {1, schedule::kFewRows, schedule::kFewMatrixRows}, entries);
   return entries;
 }
 

@@ -82,9 +82,9 @@ struct CompiledKernel {
 // description's errors.
 absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request);
 
-// Runs every pass. The program has the entry point "prefill", up to three times for ranges of seq (to 128, to 1024, longer),
-// and, when past.max > 0, "decode" for seq 1..1, up to three times for ranges of batch, all over the same weights and
-// key/value cache. Deterministic: the same request gives the same plan, byte for byte.
+// Runs every pass. The program has the entry point "prefill", up to three times for ranges of seq (to 128, to 1024,
+// longer), and, when past.max > 0, "decode" for seq 1..1, up to four times for ranges of batch, all over the same
+// weights and key/value cache. Deterministic: the same request gives the same plan, byte for byte.
 absl::StatusOr<Plan> PlanProgram(const CompileRequest& request);
 // The same from Graph IR: what follows the front end.
 absl::StatusOr<Plan> PlanGraph(const std::string& graph_text, const std::string& arch);

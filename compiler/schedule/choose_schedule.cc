@@ -15,12 +15,11 @@ namespace {
 
 using namespace ir;  // NOLINT
 
-constexpr int64_t kRowThreads = 256;      // of a row, at most
-constexpr int64_t kFewQueries = 16;       // rows of a softmax sum
-constexpr int64_t kFewRowsOfMatrix = 16;  // of a contraction that is narrow on matrix instructions
-constexpr int64_t kTypicalRows = 512;     // where a product may have fewer and more
-constexpr int64_t kTileSums = 16384;      // of a block, two of which share a multiprocessor
-constexpr int64_t kStagedCost = 32;       // of an element in shared memory, in products
+constexpr int64_t kRowThreads = 256;   // of a row, at most
+constexpr int64_t kFewQueries = 16;    // rows of a softmax sum
+constexpr int64_t kTypicalRows = 512;  // where a product may have fewer and more
+constexpr int64_t kTileSums = 16384;   // of a block, two of which share a multiprocessor
+constexpr int64_t kStagedCost = 32;    // of an element in shared memory, in products
 
 constexpr Digit Threads(int64_t extent, int64_t stride) {
   return {Digit::Kind::kThread, static_cast<int>(extent), static_cast<int>(stride)};
@@ -116,7 +115,7 @@ class Chooser {
     int64_t columns = facts_.Find(n)->max_extent;
     bool matrix = absl::c_all_of(facts_.contractions,
                                  [&](const Contraction& each) { return MatrixPossible(each); });
-    if (matrix && rows > 1 && rows <= kFewRowsOfMatrix) return NarrowMatrix(c, m, n, rows);
+    if (matrix && rows > 1 && rows <= kFewMatrixRows) return NarrowMatrix(c, m, n, rows);
     if (rows <= kFewRows) {
       Narrow(c, m, n, rows);
       return;

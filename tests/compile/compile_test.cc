@@ -270,7 +270,7 @@ TEST(Compile, ShortPromptsAndOneSequenceAFewAndManyHaveKernelsOfTheirOwn) {
     request.seq = seq;
     return ranges(request, "prefill", 1);
   };
-  EXPECT_EQ(batches({1, 64}), (Ranges{{1, 1}, {2, 8}, {9, 64}}));
+  EXPECT_EQ(batches({1, 64}), (Ranges{{1, 1}, {2, 8}, {9, 16}, {17, 64}}));
   EXPECT_EQ(batches({1, 4}), (Ranges{{1, 1}, {2, 4}}));
   EXPECT_EQ(batches({3, 8}), (Ranges{{3, 8}}));
   EXPECT_EQ(batches({12, 12}), (Ranges{{12, 12}}));
