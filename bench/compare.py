@@ -78,13 +78,10 @@ class Bench:
         """(config, program, decoder) on the same random weights."""
         import hackc
 
-        config = dict(json.loads((harness.ROOT / "models" / f"{model}.json").read_text())["config"])
-        config.update(tie_word_embeddings=False, max_position_embeddings=16384, **changes)
-        description = self.work / f"{model}.json"
-        description.write_text(json.dumps(config))
-        out = self.work / f"{model}-{dtype}-{len(changes)}"
-        harness.compile_model(description, out, harness.device_arch(self.torch), dtype, self.options.seq_range,
-                              batch=self.options.batch_range, past=f"0..{CAPACITY}")
+        changes = {"tie_word_embeddings": False, "max_position_embeddings": 16384, **changes}
+        config, out = harness.compile_changed(
+            model, self.work, changes, harness.device_arch(self.torch), dtype, self.options.seq_range,
+            batch=self.options.batch_range, past=f"0..{CAPACITY}")
         program = hackc.Program(out).load()
         state = peers.random_weights(self.torch, {n: shape for n, (_, shape) in program.weights().items()}, dtype)
         program.bind(state)

@@ -53,12 +53,9 @@ def main():
     rows = []
     with tempfile.TemporaryDirectory() as work:
         for model, dtype in ((m, d) for m in options.models.split(",") for d in options.dtypes.split(",")):
-            config = dict(json.loads((harness.ROOT / "models" / f"{model}.json").read_text())["config"])
-            config.update(tie_word_embeddings=False, num_hidden_layers=options.layers, vocab_size=256)
-            description, out = pathlib.Path(work) / f"{model}.json", pathlib.Path(work) / f"{model}-{dtype}"
-            description.write_text(json.dumps(config))
-            harness.compile_model(description, out, harness.device_arch(torch), dtype, "1..64",
-                                  batch=options.batch_range, past="0..8192")
+            changes = {"tie_word_embeddings": False, "num_hidden_layers": options.layers, "vocab_size": 256}
+            _, out = harness.compile_changed(model, work, changes, harness.device_arch(torch), dtype, "1..64",
+                                             batch=options.batch_range, past="0..8192")
             contracts = {k["name"]: k for k in json.loads((out / "program.json").read_text())["kernels"]}
             program = hackc.Program(out).load()
             program.bind(peers.random_weights(torch, {n: s for n, (_, s) in program.weights().items()}, dtype))

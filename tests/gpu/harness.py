@@ -70,6 +70,15 @@ def compile_model(model, out, arch, dtype, seq, layers=0, cache_dir=None, batch=
     return json.loads(done.stdout)
 
 
+def compile_changed(model, work, changes, arch, dtype, seq, **shapes):
+    """models/MODEL.json with other values, in folder `work`: (config, folder of the compiled program)."""
+    config = dict(json.loads((ROOT / "models" / f"{model}.json").read_text())["config"]) | changes
+    description, out = pathlib.Path(work) / f"{model}.json", pathlib.Path(work) / f"{model}-{dtype}-{len(changes)}"
+    description.write_text(json.dumps(config))
+    compile_model(description, out, arch, dtype, seq, **shapes)
+    return config, out
+
+
 def machine(torch):
     """Facts that a result is worthless without."""
     facts = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the laws of this folder share: the target, the tolerance, and that text is a fixed point.
+// What the laws of this folder share: the target, the tolerance, random kernels, and that text is a fixed point.
 //
 //   ExpectFixedPoint(unit);   // Print(Parse(Print(unit))) is Print(unit)
 //
@@ -9,8 +9,12 @@
 #include <regex>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "compiler/schedule/target.h"
+#include "compiler/support/status_macros.h"
 #include "gtest/gtest.h"
+#include "tests/support/random_tensor.h"
+#include "tools/opt/pass_list.h"
 #include "tools/opt/unit.h"
 
 namespace hackc::property {
@@ -20,6 +24,15 @@ inline constexpr double kTolerance = 1e-10;  // sums of some thousand terms in a
 inline const schedule::Target& Hopper() {
   static const auto* target = new schedule::Target(schedule::FindTarget("sm_90a").value());
   return *target;
+}
+
+// The kernels of a random module, as loops.
+inline absl::StatusOr<opt::Kernels> RandomLoops(unsigned seed) {
+  opt::Unit unit = test::RandomTensorModule(seed, 3 + static_cast<int>(seed % 8));
+  for (const std::string& pass : opt::DefaultPasses(unit, opt::Level::kLoop)) {
+    HACKC_ASSIGN_OR_RETURN(unit, opt::RunPass(pass, unit, Hopper()));
+  }
+  return std::get<opt::Kernels>(std::move(unit));
 }
 
 // Comments say what the kernels of a module are launched with; they are no part of the text.

@@ -127,14 +127,10 @@ ir::LoopFn Renamed(ir::LoopFn loop, const std::function<std::string(const std::s
 
 TEST(Laws, NamesOfValuesMatterToNothing) {
   ForEachSeed(20, [](unsigned seed) {
-    Unit unit = test::RandomTensorModule(seed, 3 + static_cast<int>(seed % 8));
-    for (const std::string& pass : opt::DefaultPasses(unit, opt::Level::kLoop)) {
-      auto next = opt::RunPass(pass, unit, Hopper());
-      ASSERT_OK(next);
-      unit = *std::move(next);
-    }
+    const auto kernels = RandomLoops(seed);
+    ASSERT_OK(kernels);
     const opt::RandomRun run{.symbols = {{"seq", 1 + seed % 7}}, .seed = seed};
-    for (const opt::KernelFunction& function : std::get<opt::Kernels>(unit).functions) {
+    for (const opt::KernelFunction& function : kernels->functions) {
       const auto& loop = std::get<ir::LoopFn>(function);
       const auto lower = [](const ir::LoopFn& fn) {
         return passes::LowerLoop(fn, schedule::ChooseSchedule(fn, Hopper()));

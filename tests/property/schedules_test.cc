@@ -19,8 +19,6 @@
 #include "tests/property/laws.h"
 #include "tests/property/random_schedule.h"
 #include "tests/support/golden.h"
-#include "tests/support/random_tensor.h"
-#include "tools/opt/pass_list.h"
 #include "tools/opt/random_run.h"
 
 namespace hackc::property {
@@ -264,14 +262,10 @@ TEST(Laws, AnyScheduleGivesARightKernelOrNone) {
 TEST(Laws, AnyScheduleOfRandomKernelsGivesARightKernelOrNone) {
   Tally tally;
   ForEachSeed(25, [&](unsigned seed) {
-    Unit unit = test::RandomTensorModule(seed, 3 + static_cast<int>(seed % 8));
-    for (const std::string& pass : opt::DefaultPasses(unit, opt::Level::kLoop)) {
-      auto next = opt::RunPass(pass, unit, Hopper());
-      ASSERT_OK(next);
-      unit = *std::move(next);
-    }
+    const auto kernels = RandomLoops(seed);
+    ASSERT_OK(kernels);
     const opt::RandomRun run{.symbols = {{"seq", 1 + seed % 7}}, .seed = seed};
-    for (const opt::KernelFunction& function : std::get<opt::Kernels>(unit).functions) {
+    for (const opt::KernelFunction& function : kernels->functions) {
       const auto truth = opt::Interpret(opt::Kernels{{function}, std::nullopt}, run);
       ASSERT_OK(truth);
       ExpectRightOrRefused(std::get<ir::LoopFn>(function), seed, run, *truth, tally);
