@@ -40,15 +40,13 @@ void ModuleVerifier::Define(const std::string& name, const ValueType& type) {
   values[name] = type;
 }
 
-void ModuleVerifier::Type(const ValueType& type) {
-  if (type.shape.size() > kMaxRank) {
-    Error("shape", "has ", type.shape.size(), " dims, more than ", kMaxRank);
-  }
+std::string ModuleVerifier::ShapeError(const ValueType& type) const {
+  if (type.shape.size() > kMaxRank)
+    return Cat("has ", type.shape.size(), " dims, more than ", kMaxRank);
   for (const Expr& extent : type.shape) {
     if (!extent || extent->dtype != DType::kI32 || extent->depth > kMaxExprDepth) {
-      Error("shape", "extent ", Print(extent), " is not an i32 expression of at most ",
-            kMaxExprDepth, " levels");
-      continue;
+      return Cat("extent ", Print(extent), " is not an i32 expression of at most ", kMaxExprDepth,
+                 " levels");
     }
     bool plain = true;
     Walk(extent, [&](const Expr& e) {
@@ -56,12 +54,11 @@ void ModuleVerifier::Type(const ValueType& type) {
       plain = plain && (symbol != nullptr ? HasSymbol(symbol->name)
                                           : As<IntLiteral>(e) || As<Binary>(e) || As<Unary>(e));
     });
-    if (!plain) {
-      Error("shape", "extent ", Print(extent), " is not over declared symbols alone");
-    } else if (Bounds(extent, ranges).min < 1) {
-      Error("shape", "extent ", Print(extent), " is not positive within the symbols' bounds");
-    }
+    if (!plain) return Cat("extent ", Print(extent), " is not over declared symbols alone");
+    if (Bounds(extent, ranges).min < 1)
+      return Cat("extent ", Print(extent), " is not positive within the symbols' bounds");
   }
+  return "";
 }
 
 void ModuleVerifier::Placeholders(const std::string& weight_name, int layer_step) {
@@ -88,9 +85,7 @@ void ModuleVerifier::Placeholders(const std::string& weight_name, int layer_step
 
 void ModuleVerifier::Source(const SourceDecl& source, int layer_step) {
   using Kind = SourceDecl::Kind;
-  const size_t errors = report->errors.size();
-  Type(source.type);
-  const bool shape_is_good = report->errors.size() == errors;
+  const bool shape_is_good = CheckShape(source.type);
   const bool constant_shape = IsConstantShape(source.type.shape);
   if (source.kind == Kind::kInput && layer_step != 0) {
     Error("input", "an input is declared inside a segment");

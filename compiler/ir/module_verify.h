@@ -69,7 +69,12 @@ struct ModuleVerifier {
   void Symbols(const std::vector<SymbolDecl>& declared);
   void Source(const SourceDecl& source, int layer_step);  // layer_step 0: outside segments
   void Define(const std::string& name, const ValueType& type);
-  void Type(const ValueType& type);
+  std::string ShapeError(const ValueType& type) const;  // what M5 says of it, or ""
+  bool CheckShape(const ValueType& type) {
+    const std::string error = ShapeError(type);
+    if (!error.empty()) Error("shape", error);
+    return error.empty();
+  }
   void Placeholders(const std::string& weight_name, int layer_step);
 };
 
@@ -78,8 +83,8 @@ bool SameExtent(const Expr& a, const Expr& b);
 bool SameShape(const std::vector<Expr>& a, const std::vector<Expr>& b);
 bool SameType(const ValueType& a, const ValueType& b);
 
-// `operands(op)`: names an operation reads. `verify_op(op, verifier)`: the level's own rules; called where all
-// operands are known. Returns all errors.
+// `operands(op)`: names an operation reads. `verify_op(op, verifier)`: the level's own rules; called where the shapes of
+// all operands and of the result are sound. Returns all errors.
 template <typename Op, typename OperandsOf, typename VerifyOp>
 std::vector<std::string> VerifyModule(const Module<Op>& module, OperandsOf&& operands,
                                       VerifyOp&& verify_op) {
@@ -124,15 +129,13 @@ std::vector<std::string> VerifyModule(const Module<Op>& module, OperandsOf&& ope
     for (const Op& op : segment.ops) {
       inside.path = Cat(path, " / %", op.out);
       inside.line = op.line;
-      bool known = true;
+      bool sound = inside.CheckShape(op.type);
       for (const std::string& name : operands(op)) {
-        if (inside.Find(name) != nullptr) continue;
-        inside.Error("defined", "%", name, " is not defined here");
-        known = false;
+        const ValueType* type = inside.Find(name);
+        if (type == nullptr) inside.Error("defined", "%", name, " is not defined here");
+        sound = sound && type != nullptr && inside.ShapeError(*type).empty();
       }
-      const size_t errors = report.errors.size();
-      inside.Type(op.type);
-      if (known && report.errors.size() == errors) verify_op(op, inside);
+      if (sound) verify_op(op, inside);
       inside.Define(op.out, op.type);
     }
     inside.path = path;

@@ -164,6 +164,7 @@ FAULTS = [
     F(STMT, "indices[i] + (width - 1)", "indices[i]"),
     F("ir/shared_layout.cc", "SaturatedSum(layout.total_bytes, alloc->alignment - 1) / alloc->alignment *\n"
                              "                     alloc->alignment", "layout.total_bytes"),
+    F("ir/module_verify.h", "type != nullptr && inside.ShapeError(*type).empty()", "type != nullptr"),
     # ---- what the interpreter knows of the units of a GPU
     F(WARPS, "barrier.pending != 0 || barrier.bytes != 0", "barrier.pending != 0"),
     F(WARPS, "lane != 0 && order_[lane].seen[0] < barrier.init_epoch", "false"),
