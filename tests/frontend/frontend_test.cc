@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/frontend/frontend.h"
 
+#include <set>
+
+#include "compiler/frontend/architecture_facts.h"
 #include "compiler/frontend/layer_kinds.h"
 #include "compiler/ir/graph_text.h"
 #include "compiler/ir/graph_verify.h"
@@ -169,6 +172,17 @@ TEST(Frontend, AlternatingLayersMakeOneSegmentOfPeriods) {
   EXPECT_THAT(text, HasSubstr("segment layers: repeat 2 from 0 step 3 carry (%x = %embedded)"));
   EXPECT_THAT(text, HasSubstr("\"model.layers.{layer+2}.self_attn.q_proj.weight\""));
   EXPECT_THAT(text, HasSubstr("segment layers_from_6: repeat 1 from 6 step 1"));
+}
+
+TEST(Frontend, EveryArchitectureHasAGoldenModel) {
+  std::set<std::string> shown;
+  for (const std::string& name : test::GoldenNames()) {
+    shown.insert(Config(name)["model_type"].get<std::string>());
+  }
+  for (const ArchitectureFacts& facts : AllArchitectures()) {
+    EXPECT_TRUE(shown.contains(std::string(facts.model_type)))
+        << "tests/data/golden has no " << facts.model_type << ": docs/adding-an-architecture.md";
+  }
 }
 
 TEST(GroupLayers, CoversEveryLayerOnce) {

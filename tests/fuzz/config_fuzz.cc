@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "compiler/compile.h"
+#include "compiler/frontend/architecture_facts.h"
 #include "compiler/ir/graph_text.h"
 #include "compiler/support/cat.h"
 #include "nlohmann/json.hpp"
@@ -67,32 +68,35 @@ std::vector<json*> Places(json& root) {
 }
 
 json InterestingValue(Random& random) {
-  static const std::vector<json> kValues = {nullptr,
-                                            true,
-                                            false,
-                                            "",
-                                            "llama",
-                                            "qwen2",
-                                            "qwen3",
-                                            "mistral",
-                                            "gelu",
-                                            "silu",
-                                            "linear",
-                                            "dynamic",
-                                            "yarn",
-                                            "llama3",
-                                            "default",
-                                            "float16",
-                                            "sliding_attention",
-                                            "full_attention",
-                                            json::array(),
-                                            json::object(),
-                                            0.5,
-                                            -0.0,
-                                            1e-45,
-                                            1e308,
-                                            1e-5,
-                                            10000.0};
+  static const std::vector<json> kValues = [] {
+    std::vector<json> values = {nullptr,
+                                true,
+                                false,
+                                "",
+                                "gelu",
+                                "silu",
+                                "linear",
+                                "dynamic",
+                                "yarn",
+                                "llama3",
+                                "default",
+                                "float16",
+                                "sliding_attention",
+                                "full_attention",
+                                json::array(),
+                                json::object(),
+                                0.5,
+                                -0.0,
+                                1e-45,
+                                1e308,
+                                1e-5,
+                                10000.0};
+    for (const frontend::ArchitectureFacts& facts : frontend::AllArchitectures()) {
+      values.push_back(facts.model_type);
+      values.push_back(facts.architecture);
+    }
+    return values;
+  }();
   if (random.OneIn(2)) return InterestingInteger(random);
   return kValues[random.Below(kValues.size())];
 }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <random>
 
+#include "compiler/frontend/architecture_facts.h"
 #include "nlohmann/json.hpp"
 
 namespace hackc::property {
@@ -49,20 +50,13 @@ json Rope(Picker& pick, int positions) {
 
 std::string RandomConfig(unsigned seed) {
   Picker pick(seed);
-  struct Family {
-    const char* type;
-    const char* architecture;
-  };
-  static constexpr Family kFamilies[] = {{"llama", "LlamaForCausalLM"},
-                                         {"qwen2", "Qwen2ForCausalLM"},
-                                         {"qwen3", "Qwen3ForCausalLM"},
-                                         {"mistral", "MistralForCausalLM"}};
-  const Family& family = kFamilies[pick.Between(0, 3)];
-  const std::string type = family.type;
+  const auto& architectures = frontend::AllArchitectures();
+  const frontend::ArchitectureFacts& facts =
+      architectures[pick.Between(0, static_cast<int>(architectures.size()) - 1)];
   const int group = pick.From({1, 2, 3, 5, 7}), key_value_heads = pick.From({1, 1, 2});
   const int positions = pick.From({64, 128});
-  json config = {{"model_type", type},
-                 {"architectures", {family.architecture}},
+  json config = {{"model_type", facts.model_type},
+                 {"architectures", {facts.architecture}},
                  {"hidden_size", pick.From({16, 21, 33, 40})},
                  {"intermediate_size", pick.From({8, 19, 32, 45})},
                  {"num_hidden_layers", pick.From({1, 1, 2})},
@@ -75,7 +69,7 @@ std::string RandomConfig(unsigned seed) {
                  {"rms_norm_eps", 1e-5},
                  {"rope_theta", 10000.0},
                  {"tie_word_embeddings", pick.OneIn(2)}};
-  if (type == "qwen2") {
+  if (facts.default_head_dim == 0 && pick.OneIn(2)) {
     // Its head dim is what the heads leave of the hidden size.
     config.erase("head_dim");
     const int heads = pick.From({1, 2, 3, 5});
@@ -83,14 +77,16 @@ std::string RandomConfig(unsigned seed) {
     config["num_key_value_heads"] = pick.OneIn(2) ? heads : 1;
     config["hidden_size"] = heads * pick.From({8, 10, 12});
   }
-  if (type == "llama") {
-    config["attention_bias"] = pick.OneIn(2);
-    config["mlp_bias"] = pick.OneIn(2);
-  }
-  if (type == "qwen3") config["attention_bias"] = pick.OneIn(2);
-  if (type == "mistral")
+  // Keys that say nothing to an architecture without the rule are left out: the front end refuses some of them.
+  const auto biased_by = [&](frontend::BiasRule rule) {
+    return facts.qkv_bias == rule || facts.output_bias == rule || facts.mlp_bias == rule;
+  };
+  if (biased_by(frontend::BiasRule::kAttentionBiasKey)) config["attention_bias"] = pick.OneIn(2);
+  if (biased_by(frontend::BiasRule::kMlpBiasKey)) config["mlp_bias"] = pick.OneIn(2);
+  if (facts.window == frontend::WindowRule::kEveryLayer) {
     config["sliding_window"] = pick.OneIn(2) ? json(pick.From({1, 3, 8})) : json();
-  if (type == "qwen2" && pick.OneIn(2)) {
+  }
+  if (facts.window == frontend::WindowRule::kUseSlidingWindow && pick.OneIn(2)) {
     config["use_sliding_window"] = true;
     config["sliding_window"] = pick.From({2, 5});
     config["max_window_layers"] = pick.From({0, 1});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "tests/support/golden.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -8,24 +10,29 @@
 
 namespace hackc::test {
 
+namespace {
+
+const std::filesystem::path& GoldenFolder() {
+  static const auto* path = new std::filesystem::path(HACKC_SOURCE_DIR "/tests/data/golden");
+  return *path;
+}
+
+}  // namespace
+
 const std::vector<std::string>& GoldenNames() {
-  static const auto* names = new std::vector<std::string>{"llama",
-                                                          "llama-mqa-bias",
-                                                          "llama-tied",
-                                                          "llama3-rope",
-                                                          "llama-rope-linear",
-                                                          "llama-rope-dynamic",
-                                                          "llama-rope-yarn",
-                                                          "qwen2",
-                                                          "qwen2-tied",
-                                                          "qwen2-sliding",
-                                                          "qwen3",
-                                                          "mistral"};
-  return *names;
+  static const auto* sorted = [] {
+    auto* names = new std::vector<std::string>;
+    for (const auto& entry : std::filesystem::directory_iterator(GoldenFolder())) {
+      if (exists(entry.path() / "config.json")) names->push_back(entry.path().filename().string());
+    }
+    std::sort(names->begin(), names->end());
+    return names;
+  }();
+  return *sorted;
 }
 
 absl::StatusOr<golden::Model> LoadGolden(const std::string& name) {
-  return golden::ReadModel(absl::StrCat(HACKC_SOURCE_DIR, "/tests/data/golden/", name));
+  return golden::ReadModel((GoldenFolder() / name).string());
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {

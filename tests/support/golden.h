@@ -17,7 +17,7 @@ namespace hackc::test {
 
 using golden::Difference;
 
-// Names of the golden models that the front end knows.
+// The folders of tests/data/golden in the order of their names. Each is a model that the front end must know.
 const std::vector<std::string>& GoldenNames();
 absl::StatusOr<golden::Model> LoadGolden(const std::string& name);
 
