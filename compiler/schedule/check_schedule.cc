@@ -82,8 +82,7 @@ class Checker {
   }
 
  private:
-  template <typename... Parts>
-  void Expect(bool holds, const Parts&... parts) {
+  void Expect(bool holds, const auto&... parts) {
     if (!holds && error_.empty()) error_ = Cat(parts...);
   }
 
@@ -183,9 +182,8 @@ class Checker {
       }
       if (const auto* let = As<Let>(stmt)) lets_[let->name] = let->value;
       if (const auto* acc = As<Accumulator>(stmt)) {
-        std::vector<std::vector<Digit>> own(acc->extents.size());
-        const int64_t registers = Registers();
-        states_[acc->name] = {levels_.size(), acc->monoid, acc->extents, own, registers};
+        const std::vector<std::vector<Digit>> own(acc->extents.size());
+        states_[acc->name] = {levels_.size(), acc->monoid, acc->extents, own, Registers()};
       }
       if (As<Let>(stmt) || As<Store>(stmt)) WalkExprs({stmt}, [&](const Expr& e) { Read(e); });
     }
@@ -297,6 +295,10 @@ class Checker {
       operands.erase(operands.begin());
       for (const std::string& name : FreeVars(operands.front()))
         Expect(!states_.count(name), "softmax sum %", update.name, " of %", name, ", a sum itself");
+      for (const std::string& name : FreeVars(update.guard ? Inlined(update.guard) : IntLit(0)))
+        Expect(absl::c_none_of(update.indices, [&](const Expr& e) { return Uses(e, name); }),
+               "softmax sum %", update.name, " with a guard over %", name,
+               ", expected one that its columns share");
     }
     for (const Expr& operand : operands) Read(operand);
     if (update.guard) Read(update.guard);

@@ -187,6 +187,19 @@ TEST(CheckSchedule, AxesOfAState) {
             "whole tiles of %t_value");
 }
 
+TEST(CheckSchedule, GuardsOfWeights) {
+  const auto guarded = [](const std::string& guard) {
+    std::string text = Attention("(%s + 1)");
+    const std::string update = "%o[%e2] <- %sum, @v[%t, %e2]";
+    text.insert(text.find(update) + update.size(), " when " + guard);
+    return Check(text, AttentionSchedule(), [](ir::Schedule&) {});
+  };
+  EXPECT_EQ(guarded("((%t % 3) != %s)"), "");
+  EXPECT_EQ(guarded("(%e2 < 5)"),
+            "attention: schedule: softmax sum %o with a guard over %e2, expected one that its "
+            "columns share");
+}
+
 TEST(CheckSchedule, MatrixInstructions) {
   EXPECT_EQ(Product([](ir::Schedule& s) {
               s.axes[0].digits = {Registers(2), Threads(16, 4)};
