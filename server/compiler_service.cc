@@ -77,8 +77,9 @@ class FetchReactor : public grpc::ServerWriteReactor<v1::Blob> {
 template <typename Response>
 void Answer(grpc::ServerUnaryReactor* reactor, absl::StatusOr<Response> result,
             Response* response) {
+  const absl::Status status = result.status();
   if (result.ok()) *response = *std::move(result);
-  reactor->Finish(ToGrpc(result.status()));
+  reactor->Finish(ToGrpc(status));
 }
 
 }  // namespace

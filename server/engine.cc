@@ -208,7 +208,7 @@ void Engine::Impl::Resolve(const std::shared_ptr<LogStream>& stream,
       report.set_timing_json(*std::move(timing));
       AppendReport(*stored, std::move(report), *log);
       log->Finish(absl::OkStatus());
-      stream->Attach(std::move(log), [] {});
+      stream->Attach(log, [] {});
       Log().info("served {} from the store", key->digest().ToString());
       return;
     }

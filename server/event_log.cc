@@ -83,7 +83,7 @@ LogStream::~LogStream() {
   if (options_.gone) options_.gone(this);
 }
 
-void LogStream::Attach(std::shared_ptr<EventLog> log, std::function<void()> detach) {
+void LogStream::Attach(const std::shared_ptr<EventLog>& log, std::function<void()> detach) {
   size_t index;
   {
     std::lock_guard lock(mutex_);

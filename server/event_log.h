@@ -71,7 +71,7 @@ class LogStream : public EventStream, public std::enable_shared_from_this<LogStr
   ~LogStream() override;
 
   // `detach` is called once, when the reader cancels or is gone.
-  void Attach(std::shared_ptr<EventLog> log, std::function<void()> detach);
+  void Attach(const std::shared_ptr<EventLog>& log, std::function<void()> detach);
   // Ends the stream, with whatever was not yet read left out. The first end stays.
   void End(absl::Status status);
 

@@ -38,7 +38,7 @@ const json& Items(const json& object, const char* field) {
 }
 
 std::string Microseconds(double us) {
-  return us <= 0 ? "" : absl::StrFormat(us < 100 ? "%.2f" : "%.1f", us);
+  return us <= 0 ? "" : absl::StrFormat("%.*f", us < 100 ? 2 : 1, us);
 }
 
 std::string Percent(double share) { return absl::StrFormat("%.0f %%", 100 * share); }

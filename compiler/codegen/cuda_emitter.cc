@@ -41,7 +41,7 @@ class Emitter {
   // ---- the function around the body -----------------------------------------------------------------
   std::string Parameters() {
     std::string text;
-    auto add = [&](std::string parameter) {
+    auto add = [&](const std::string& parameter) {
       text += Cat(text.empty() ? "\n    " : ",\n    ", parameter);
     };
     for (const ir::BufferDecl& buffer : kernel_.fn.buffers) {
@@ -282,7 +282,7 @@ class Emitter {
   void Emit(const ir::ProxyFence&) { Call("proxy_fence"); }
 
   // The map's address, then what stands between, then the coordinates, innermost first.
-  std::string MapAndCoordinates(const std::string& map, std::string between,
+  std::string MapAndCoordinates(const std::string& map, const std::string& between,
                                 const std::vector<Expr>& coordinates) {
     std::string text = Cat("&", BufferName(map), between);
     for (size_t i = coordinates.size(); i-- > 0;) text += ", " + exprs_.Print(coordinates[i]);

@@ -159,7 +159,7 @@ Expr Axis(std::string name) { return MakeVar(std::move(name), DType::kI32); }
 Expr MakeSymbol(std::string name) { return Make(Symbol{std::move(name)}, DType::kI32); }
 Expr MakeBuiltin(BuiltinKind kind) { return Make(Builtin{kind}, DType::kI32); }
 
-Expr MakeUnary(UnaryOp op, Expr a) {
+Expr MakeUnary(UnaryOp op, const Expr& a) {
   HACKC_CHECK(a != nullptr) << Name(op);
   if (op == UnaryOp::kNot) {
     HACKC_CHECK(a->dtype == DType::kBool) << Print(a);

@@ -143,7 +143,7 @@ Expr MakeVar(std::string name, DType dtype);
 Expr Axis(std::string name);  // a kI32 variable
 Expr MakeSymbol(std::string name);
 Expr MakeBuiltin(BuiltinKind kind);
-Expr MakeUnary(UnaryOp op, Expr a);
+Expr MakeUnary(UnaryOp op, const Expr& a);
 Expr MakeBinary(BinaryOp op, Expr a, Expr b);  // operand dtypes must match; integer literals adapt
 Expr MakeSelect(Expr condition, Expr a, Expr b);
 Expr MakeCast(DType dtype, Expr a);  // identity when the dtype is the same already

@@ -39,7 +39,8 @@ consteval std::array<Rule, kCount> Rules(char level, const char* const (&names)[
 template <const auto& kRules>
 class RuleIn {
  public:
-  consteval RuleIn(const char* name) : rule_(Find(name)) {}
+  // Implicit, so that a check names its rule by the word alone.
+  consteval RuleIn(const char* name) : rule_(Find(name)) {}  // NOLINT(google-explicit-constructor)
   const Rule& operator*() const { return *rule_; }
 
  private:

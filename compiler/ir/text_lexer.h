@@ -45,8 +45,8 @@ enum class TokenKind : uint8_t {
 // HACKC_ASSIGN_OR_RETURN as an expression, for lambdas of one line.
 template <typename T>
 absl::Status Into(T& to, absl::StatusOr<T> from) {
-  if (from.ok()) to = *std::move(from);
-  return from.status();
+  HACKC_ASSIGN_OR_RETURN(to, std::move(from));
+  return absl::OkStatus();
 }
 
 struct Token {

@@ -50,7 +50,7 @@ DimExpr Add(DimExpr a, DimExpr b) {
 }
 
 // A constant factor comes last, alone, so that Min and Max can compare multiples.
-DimExpr Mul(DimExpr a, DimExpr b) {
+DimExpr Mul(const DimExpr& a, const DimExpr& b) {
   auto [a_factor, a_rest] = Split(a);
   auto [b_factor, b_rest] = Split(b);
   DimExpr factor = Make(Op::kMul, Constant(a_factor), Constant(b_factor));
@@ -74,7 +74,7 @@ DimExpr RoundUp(DimExpr a, int64_t multiple) {
 
 DimExpr Product(const std::vector<ir::Expr>& extents) {
   DimExpr product = Constant(1);
-  for (const ir::Expr& extent : extents) product = Mul(std::move(product), FromExpr(extent));
+  for (const ir::Expr& extent : extents) product = Mul(product, FromExpr(extent));
   return product;
 }
 
@@ -87,8 +87,8 @@ DimExpr FromExpr(const ir::Expr& e) {
   DimExpr a = FromExpr(binary->a), b = FromExpr(binary->b);
   switch (binary->op) {
     case ir::BinaryOp::kAdd: return Add(std::move(a), std::move(b));
-    case ir::BinaryOp::kSub: return Add(std::move(a), Mul(std::move(b), Constant(-1)));
-    case ir::BinaryOp::kMul: return Mul(std::move(a), std::move(b));
+    case ir::BinaryOp::kSub: return Add(std::move(a), Mul(b, Constant(-1)));
+    case ir::BinaryOp::kMul: return Mul(a, b);
     case ir::BinaryOp::kFloorDiv: return FloorDiv(std::move(a), std::move(b));
     case ir::BinaryOp::kMod: return Make(Op::kMod, std::move(a), std::move(b));
     case ir::BinaryOp::kMin: return Make(Op::kMin, std::move(a), std::move(b));

@@ -18,7 +18,7 @@ namespace hackc::program {
 DimExpr Constant(int64_t value);
 DimExpr SymbolExpr(std::string name);
 DimExpr Add(DimExpr a, DimExpr b);
-DimExpr Mul(DimExpr a, DimExpr b);
+DimExpr Mul(const DimExpr& a, const DimExpr& b);
 DimExpr FloorDiv(DimExpr a, DimExpr b);
 // The smaller and the larger of two values that are never negative. Two multiples of the same formula are
 // decided here.

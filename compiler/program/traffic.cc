@@ -25,8 +25,8 @@ class Walker {
     Traffic traffic;
     for (const ir::BufferDecl& buffer : loop_.fn.buffers) {
       DimExpr elements = Min(Product(buffer.shape), reached_[buffer.name]);
-      traffic.bytes_moved = Add(std::move(traffic.bytes_moved),
-                                Mul(std::move(elements), Constant(ir::SizeOf(buffer.dtype))));
+      traffic.bytes_moved =
+          Add(std::move(traffic.bytes_moved), Mul(elements, Constant(ir::SizeOf(buffer.dtype))));
     }
     traffic.operations = std::move(operations_);
     return traffic;
@@ -86,7 +86,7 @@ class Walker {
     });
     if (count == 0) return;
     DimExpr total = Constant(count);
-    for (const Loop& loop : loops_) total = Mul(std::move(total), loop.mean);
+    for (const Loop& loop : loops_) total = Mul(total, loop.mean);
     operations_ = Add(std::move(operations_), std::move(total));
   }
 
@@ -95,7 +95,7 @@ class Walker {
     for (const Expr& index : indices) AddAxes(index, axes);
     DimExpr elements = Constant(1);
     for (const Loop& loop : loops_) {
-      if (axes.count(loop.axis)) elements = Mul(std::move(elements), loop.most);
+      if (axes.count(loop.axis)) elements = Mul(elements, loop.most);
     }
     DimExpr& reached = reached_[buffer];
     reached = Max(std::move(reached), std::move(elements));

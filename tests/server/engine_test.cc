@@ -434,7 +434,7 @@ TEST_F(EngineTest, StatusCounts) {
 
 TEST_F(EngineTest, StoppingRefusesNewWorkAndFinishesTheOld) {
   Start();
-  const std::shared_ptr<EventStream> old = engine_->Submit(FakeRequest(Slow("k0", 100).dump()));
+  const std::shared_ptr<EventStream> old = engine_->Submit(FakeRequest(Slow("k0", 500).dump()));
   AwaitPlans(1);
   engine_->StopAccepting();
   EXPECT_TRUE(absl::IsUnavailable(Ask(json::object()).status));

@@ -61,7 +61,7 @@ void NameFunction(const SegmentValues& values, const TensorOp& sink,
 }  // namespace
 
 LoopLaunch FinishKernel(const SegmentValues& values, const TensorOp& sink,
-                        const std::vector<std::string>& computed, Block body) {
+                        const std::vector<std::string>& computed, const Block& body) {
   // The value, or "" for the kernel's own names.
   auto outside = [&](const std::string& name) -> std::string {
     if (name[0] != '=') return "";

@@ -21,6 +21,6 @@ inline bool IsKernelName(const std::string& name) { return name[0] == '=' || nam
 
 // `computed` are the values that the kernel computes, the sink among them.
 ir::LoopLaunch FinishKernel(const SegmentValues& values, const ir::TensorOp& sink,
-                            const std::vector<std::string>& computed, ir::Block body);
+                            const std::vector<std::string>& computed, const ir::Block& body);
 
 }  // namespace hackc::passes
