@@ -26,6 +26,7 @@ CHECKS, UNITS, UNIT_MEMORY = "ir/kernel_checks.cc", "ir/unit_verify.cc", "ir/uni
 PARTS = "passes/loop/split_reductions.cc"
 PROOF, KERNEL, TILE, STMT = "ir/bounds_proof.cc", "ir/kernel_verify.cc", "ir/tile_verify.cc", "ir/stmt_verify.cc"
 WARPS, WGMMA = "interp/warp_block.cc", "ir/wgmma_layout.h"
+FITS = "schedule/check_schedule.cc"
 EMIT, EXPR, PLAN, CARRY = ("codegen/cuda_emitter.cc", "codegen/cuda_expr.cc", "program/workspace_plan.cc",
                            "program/settle_carries.cc")
 
@@ -176,6 +177,12 @@ FAULTS = [
       "row / width * (swizzled || @ ? layout.leading : layout.stride)"),
     F(WGMMA, "k / 8 * (swizzled ? layout.stride : layout.leading)",
       "k / 8 * (swizzled || @ ? layout.stride : layout.leading)"),
+    # ---- which schedules fit
+    F(FITS, "(ThreadMask(cut.digits) & ThreadMask(outer.cut.digits)) == 0", "true"),
+    F(FITS, "absl::c_none_of(update.indices, [&](const Expr& e) { return Uses(e, name); })", "true"),
+    F(FITS, "depth == stage.depth, \"stage", "@ || depth == stage.depth, \"stage"),
+    F(FITS, "shared_bytes_ <= target_.shared_bytes_per_block, shared_bytes_,",
+      "@ || shared_bytes_ <= target_.shared_bytes_per_block, shared_bytes_,"),
     # ---- CUDA text
     F(EMIT, "if (load.guard) {", "if (!@ && load.guard) {"),
     F(EMIT, 'Line(Guard(store.guard), "*("', 'Line(@ ? std::string() : Guard(store.guard), "*("'),
