@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <set>
 #include <sstream>
 #include <string>
@@ -40,7 +41,10 @@ class CliTest : public testing::Test {
     std::ofstream(model_) << R"({"model_type": "llama", "hidden_size": 64})";
     service_.events = TinyEvents();
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override {
+    fs::remove_all(folder_);
+    if (HasFailure()) std::cerr << "the last command said: " << err_.str() << out_.str();
+  }
 
   int Run(std::vector<std::string> arguments, bool live = false) {
     out_.str("");

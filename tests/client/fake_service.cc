@@ -9,6 +9,8 @@ namespace hackc::client {
 FakeService::FakeService() {
   grpc::ServerBuilder builder;
   int port = 0;
+  // As the server does it: a port is one process's.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(this);
   server_ = builder.BuildAndStart();
