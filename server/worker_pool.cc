@@ -24,7 +24,7 @@ std::string Describe(const Request& request) {
 
 }  // namespace
 
-WorkerPool::WorkerPool(int workers, Factory factory, WorkerLimits limits, LostCall lost_call)
+WorkerPool::WorkerPool(int workers, const Factory& factory, WorkerLimits limits, LostCall lost_call)
     : limits_(limits), lost_call_(std::move(lost_call)) {
   for (int i = 0; i < workers; ++i) workers_.push_back(factory());
   for (const std::unique_ptr<Worker>& worker : workers_) {

@@ -50,7 +50,8 @@ class WorkerPool {
   // What a call that lost both its workers ends with, in place of the status given.
   using LostCall = std::function<absl::Status(const v1::worker::Request&, const absl::Status&)>;
 
-  WorkerPool(int workers, Factory factory, WorkerLimits limits = {}, LostCall lost_call = {});
+  WorkerPool(int workers, const Factory& factory, WorkerLimits limits = {},
+             LostCall lost_call = {});
   ~WorkerPool();  // Stop(), then waits for the threads
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;

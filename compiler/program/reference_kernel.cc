@@ -140,7 +140,7 @@ class Plain {
           body.push_back(ir::MakeStmt(ir::Let{name, std::move(value)}));
           return ir::MakeVar(name, kF64);
         };
-        auto exp = [](Expr e) { return ir::MakeUnary(ir::UnaryOp::kExp, std::move(e)); };
+        auto exp = [](const Expr& e) { return ir::MakeUnary(ir::UnaryOp::kExp, e); };
         ++updates_;
         const Expr score = let("_score", operands[0]), most = let("_most", ir::Max(old(0), score));
         const Expr scale = let("_scale", exp(old(0) - most)),

@@ -53,7 +53,7 @@ class Builder {
       Append(Store{OutsideName(sink.out), at, value});
     }
     while (scopes_.size() > 1) Close();
-    return FinishKernel(values_, sink, used_, std::move(scopes_[0].body));
+    return FinishKernel(values_, sink, used_, scopes_[0].body);
   }
 
  private:
