@@ -295,7 +295,7 @@ class Checker {
       operands.erase(operands.begin());
       for (const std::string& name : FreeVars(operands.front()))
         Expect(!states_.count(name), "softmax sum %", update.name, " of %", name, ", a sum itself");
-      for (const std::string& name : FreeVars(update.guard ? Inlined(update.guard) : IntLit(0)))
+      for (const std::string& name : FreeVars(Inlined(update.guard)))
         Expect(absl::c_none_of(update.indices, [&](const Expr& e) { return Uses(e, name); }),
                "softmax sum %", update.name, " with a guard over %", name,
                ", expected one that its columns share");

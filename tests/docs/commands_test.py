@@ -72,10 +72,6 @@ def adapt(words, source, copy, file, output):
     return words + ["-O0", "-c", str(file), "-o", str(output)]
 
 
-def newest(files):
-    return max((file.stat().st_mtime_ns for file in files), default=0)
-
-
 def answer_cmake(source, build, arguments):
     copy = pathlib.Path.cwd()
     names = arguments[arguments.index("--target") + 1 :]
@@ -101,9 +97,11 @@ def answer_cmake(source, build, arguments):
             output = copy / "build/objects" / path.with_suffix(".o")
             todo[str(path)] = (adapt(neighbour, source, copy, copy / path, output), output)
 
+    newest = max((path.stat().st_mtime_ns for path in changed), default=0)
+
     def compile_one(item):
         command, output = item
-        if output.exists() and output.stat().st_mtime_ns > newest(changed):
+        if output.exists() and output.stat().st_mtime_ns > newest:
             return
         output.parent.mkdir(parents=True, exist_ok=True)
         # ccache sees the same paths in each copy.

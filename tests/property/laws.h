@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the laws of this folder share: the target, the tolerance, random kernels, and that text is a fixed point.
+// What the laws of this folder share: the target, the tolerance, random kernels, how one is lowered and how far two are
+// apart, and that text is a fixed point.
 //
 //   ExpectFixedPoint(unit);   // Print(Parse(Print(unit))) is Print(unit)
 //
@@ -10,11 +11,14 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "compiler/passes/lower_loop.h"
+#include "compiler/schedule/choose_schedule.h"
 #include "compiler/schedule/target.h"
 #include "compiler/support/status_macros.h"
 #include "gtest/gtest.h"
 #include "tests/support/random_tensor.h"
 #include "tools/opt/pass_list.h"
+#include "tools/opt/random_run.h"
 #include "tools/opt/unit.h"
 
 namespace hackc::property {
@@ -33,6 +37,18 @@ inline absl::StatusOr<opt::Kernels> RandomLoops(unsigned seed) {
     HACKC_ASSIGN_OR_RETURN(unit, opt::RunPass(pass, unit, Hopper()));
   }
   return std::get<opt::Kernels>(std::move(unit));
+}
+
+inline auto LowerChosen(const ir::LoopFn& loop) {
+  return passes::LowerLoop(loop, schedule::ChooseSchedule(loop, Hopper()));
+}
+
+// The largest relative difference of what two kernels write in the same run.
+inline absl::StatusOr<double> DifferenceOf(const ir::KernelFn& a, const ir::KernelFn& b,
+                                           const opt::RandomRun& run) {
+  HACKC_ASSIGN_OR_RETURN(const auto of_a, opt::Interpret(opt::Kernels{{a}, std::nullopt}, run));
+  HACKC_ASSIGN_OR_RETURN(const auto of_b, opt::Interpret(opt::Kernels{{b}, std::nullopt}, run));
+  return opt::LargestDifference(of_a, of_b);
 }
 
 // Comments say what the kernels of a module are launched with; they are no part of the text.

@@ -277,10 +277,7 @@ TEST(Laws, AnyScheduleOfRandomKernelsGivesARightKernelOrNone) {
 
 // What a kernel's passes make up for it, its own values may be called already.
 void ExpectNamesMayBeTaken(const ir::LoopFn& loop, unsigned seed, const opt::RandomRun& run) {
-  const auto lower = [](const ir::LoopFn& fn) {
-    return passes::LowerLoop(fn, schedule::ChooseSchedule(fn, Hopper()));
-  };
-  const auto plain = lower(loop);
+  const auto plain = LowerChosen(loop);
   ASSERT_OK(plain);
   std::set<std::string> made = ir::NamesIn(plain->tile.fn.body), kept;
   made.merge(ir::NamesIn(plain->kernel.fn.body));
@@ -298,13 +295,9 @@ void ExpectNamesMayBeTaken(const ir::LoopFn& loop, unsigned seed, const opt::Ran
   });
   SCOPED_TRACE(ir::Print(other));
   EXPECT_FALSE(renamed.empty());
-  const auto lowered = lower(other);
+  const auto lowered = LowerChosen(other);
   ASSERT_OK(lowered);
-  const auto before = opt::Interpret(opt::Kernels{{plain->kernel}, std::nullopt}, run);
-  const auto after = opt::Interpret(opt::Kernels{{lowered->kernel}, std::nullopt}, run);
-  ASSERT_OK(before);
-  ASSERT_OK(after);
-  const auto difference = opt::LargestDifference(*before, *after);
+  const auto difference = DifferenceOf(plain->kernel, lowered->kernel, run);
   ASSERT_OK(difference);
   EXPECT_LE(*difference, kTolerance);
 }
