@@ -107,8 +107,10 @@ class Decoder:
 
     def tables(self, first, count, dtype):
         torch, half = self.torch, self.sizes.head // 2
-        # Angles in float32, as transformers has them and hackc too: another rounding of 8000 radians is another model.
-        frequencies = (self.sizes.theta ** -(torch.arange(half, device="cuda", dtype=torch.float64) / half)).float()
+        # Frequencies and angles in float32 step by step, as transformers has them and hackc too: another rounding of
+        # 8000 radians is another model. On the CPU, whose power is rounded better than the GPU's.
+        exponents = torch.arange(0, 2 * half, 2, dtype=torch.float32) / (2 * half)
+        frequencies = (1.0 / self.sizes.theta ** exponents).cuda()
         angles = torch.arange(first, first + count, device="cuda").float()[:, None, None] * frequencies
         return angles.double().cos().to(dtype), angles.double().sin().to(dtype)
 
