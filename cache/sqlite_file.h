@@ -8,10 +8,10 @@
 // In the directory: store.db, store.db-wal, store.db-shm (SQLite's), store.lock (held while one
 // process opens or replaces the others) and, after damage, store.db.corrupt with its log.
 //
-// The limit covers them all, at each moment. The log may have `max_log_bytes()`; the database may have
-// `max_pages`, which SQLite itself enforces; together with the log's index and what was moved aside
-// they make the limit. Const after construction, apart from the files themselves; safe from any
-// thread.
+// The limit covers them all, at each moment. The log may have `max_log_bytes()`; the database may
+// have `max_pages`, which SQLite itself enforces; together with the log's index and what was moved
+// aside they make the limit. Const after construction, apart from the files themselves; safe from
+// any thread.
 #pragma once
 
 #include <sys/types.h>

@@ -107,7 +107,8 @@ class Store {
 
   virtual Stats GetStats() = 0;
 
-  // Timings of one kernel or program on one device, as JSON; the latest stays. Actions of kind "timing".
+  // Timings of one kernel or program on one device, as JSON; the latest stays. Actions of kind
+  // "timing".
   absl::Status PutTiming(const Digest& code, std::string_view device, std::string_view json);
   absl::StatusOr<std::string> GetTiming(const Digest& code, std::string_view device);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The compile server over gRPC, with a bounded wait for the connection and none for the answer: a long
-// compile that reports progress is healthy, and its deadline is the caller's choice.
+// The compile server over gRPC, with a bounded wait for the connection and none for the answer: a
+// long compile that reports progress is healthy, and its deadline is the caller's choice.
 //
 //   auto client = CompileClient::Connect("127.0.0.1:7070");
 //   absl::Status status = (*client)->Compile(request, [](const v1::CompileEvent& event) { ... });
 //
-// Statuses are the server's, with their code. UNAVAILABLE names the address when no server answers, and
-// DATA_LOSS what was received with bytes that are not those of its digest.
+// Statuses are the server's, with their code. UNAVAILABLE names the address when no server answers,
+// and DATA_LOSS what was received with bytes that are not those of its digest.
 // Thread safety: one call at a time on one object.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a compiler offers to clients, wherever it runs: behind a socket (compile_client.h) or in this
-// process (cli/local_compiler.h). Digests of everything received are verified by both.
+// What a compiler offers to clients, wherever it runs: behind a socket (compile_client.h) or in
+// this process (cli/local_compiler.h). Digests of everything received are verified by both.
 //
 //   HACKC_RETURN_IF_ERROR(compiler.Compile(request, [](const v1::CompileEvent& event) { ... }));
 //
@@ -32,7 +32,8 @@ class CompilerApi {
   virtual absl::StatusOr<v1::StatusResponse> Status() = 0;
 };
 
-// Checks the stream of one Compile: bytes against their digests, and that program and report arrive.
+// Checks the stream of one Compile: bytes against their digests, and that program and report
+// arrive.
 class StreamVerifier {
  public:
   explicit StreamVerifier(const v1::CompileRequest& request)

@@ -11,15 +11,16 @@
 //   hackc_tensor tensors[] = {{"input_ids", ids, 0}, {"logits", logits, 0}};
 //   hackc_run(program, "prefill", symbols, 2, tensors, 2, workspace, bytes, stream);
 //
-// With a key/value cache the program has a symbol "past" and an entry point "decode" besides "prefill", and
-// hackc_tensor_info_at lists the cache's tensors as HACKC_KIND_STATE. The caller allocates them once, need not
-// initialise them, and gives them to every call of one batch of sequences; "past" is how many tokens they hold.
+// With a key/value cache the program has a symbol "past" and an entry point "decode" besides
+// "prefill", and hackc_tensor_info_at lists the cache's tensors as HACKC_KIND_STATE. The caller
+// allocates them once, need not initialise them, and gives them to every call of one batch of
+// sequences; "past" is how many tokens they hold.
 //
-// Every function returns HACKC_OK or an error code and never throws, exits or prints; hackc_last_error
-// has the reason, for the calling thread. Streams are CUstream (what cudaStream_t is); NULL is the default
-// stream. The device's primary context is used, as CUDA's runtime and PyTorch do. hackc_run and
-// hackc_graph_launch neither synchronise nor allocate GPU memory; what a program keeps on the GPU comes from the
-// caller's allocator if one is given, else from cuMemAlloc.
+// Every function returns HACKC_OK or an error code and never throws, exits or prints;
+// hackc_last_error has the reason, for the calling thread. Streams are CUstream (what cudaStream_t
+// is); NULL is the default stream. The device's primary context is used, as CUDA's runtime and
+// PyTorch do. hackc_run and hackc_graph_launch neither synchronise nor allocate GPU memory; what a
+// program keeps on the GPU comes from the caller's allocator if one is given, else from cuMemAlloc.
 // Thread safety: calls on different programs may run at once, calls on one program may not.
 #pragma once
 
@@ -99,8 +100,9 @@ typedef struct {
   int64_t max;
 } hackc_symbol_range;
 
-// Where a program's GPU memory comes from: the weights that it copies, its constants and prepared weights.
-// Called by the thread that is in a function of this header. Must live as long as the program.
+// Where a program's GPU memory comes from: the weights that it copies, its constants and prepared
+// weights. Called by the thread that is in a function of this header. Must live as long as the
+// program.
 typedef struct {
   void* user;
   void* (*allocate)(void* user,
@@ -122,11 +124,12 @@ HACKC_API int hackc_program_load(hackc_bytes program_bytes, const hackc_bytes* c
                                  hackc_program** program);
 HACKC_API void hackc_program_close(hackc_program* program);
 
-// GPU memory for callers without a CUDA library of their own, aligned to 256 bytes; from the program's allocator.
-// To be released before the program is closed.
+// GPU memory for callers without a CUDA library of their own, aligned to 256 bytes; from the
+// program's allocator. To be released before the program is closed.
 HACKC_API int hackc_memory_allocate(hackc_program* program, uint64_t bytes, void** data);
 HACKC_API int hackc_memory_release(hackc_program* program, void* data);
-// Sets `count` int32 on the GPU, on `stream`: lengths of sequences, for instance, between two launches of a graph.
+// Sets `count` int32 on the GPU, on `stream`: lengths of sequences, for instance, between two
+// launches of a graph.
 HACKC_API int hackc_memory_fill(hackc_program* program, void* data, int32_t value, uint64_t count,
                                 void* stream);
 
@@ -140,15 +143,15 @@ HACKC_API int hackc_tensor_info_at(const hackc_program* program, const char* ent
                                    const hackc_symbol* symbols, size_t symbol_count, size_t index,
                                    hackc_tensor_info* info);
 
-// A tensor on the device is used where it lies and must outlive the program; one in host memory is copied
-// before the call returns. HACKC_NOT_FOUND for a name that the program does not have.
+// A tensor on the device is used where it lies and must outlive the program; one in host memory is
+// copied before the call returns. HACKC_NOT_FOUND for a name that the program does not have.
 HACKC_API int hackc_bind_weight(hackc_program* program, const char* name, const void* data,
                                 int dtype, int rank, const int64_t* shape, int is_device);
-// Binds every weight from a Hugging Face folder (model.safetensors, or its shards), with floats converted to
-// the program's dtype. HACKC_NOT_FOUND naming the weights that are missing; with `strict` also
-// HACKC_INVALID_ARGUMENT naming those that the program has no use for. `progress`, unless NULL, is told after each
-// tensor; HACKC_CANCELLED when it returns something other than 0. Host memory never holds more than one converted
-// tensor: the files are mapped.
+// Binds every weight from a Hugging Face folder (model.safetensors, or its shards), with floats
+// converted to the program's dtype. HACKC_NOT_FOUND naming the weights that are missing; with
+// `strict` also HACKC_INVALID_ARGUMENT naming those that the program has no use for. `progress`,
+// unless NULL, is told after each tensor; HACKC_CANCELLED when it returns something other than 0.
+// Host memory never holds more than one converted tensor: the files are mapped.
 typedef int (*hackc_progress)(void* user, uint64_t bytes_done, uint64_t bytes_total);
 HACKC_API int hackc_bind_folder(hackc_program* program, const char* directory, int strict,
                                 hackc_progress progress, void* user);
@@ -163,25 +166,27 @@ HACKC_API int hackc_run(hackc_program* program, const char* entry, const hackc_s
                         size_t symbol_count, const hackc_tensor* tensors, size_t tensor_count,
                         void* workspace, uint64_t workspace_bytes, void* stream);
 
-// The same launches as a CUDA graph over the same addresses; it must be destroyed before the program.
+// The same launches as a CUDA graph over the same addresses; it must be destroyed before the
+// program.
 HACKC_API int hackc_graph_capture(hackc_program* program, const char* entry,
                                   const hackc_symbol* symbols, size_t symbol_count,
                                   const hackc_tensor* tensors, size_t tensor_count, void* workspace,
                                   uint64_t workspace_bytes, hackc_graph** graph);
-// Only the launches of the named kernels, for measurements of one kernel. HACKC_NOT_FOUND for an unknown name.
+// Only the launches of the named kernels, for measurements of one kernel. HACKC_NOT_FOUND for an
+// unknown name.
 HACKC_API int hackc_graph_capture_kernels(hackc_program* program, const char* entry,
                                           const hackc_symbol* symbols, size_t symbol_count,
                                           const hackc_tensor* tensors, size_t tensor_count,
                                           void* workspace, uint64_t workspace_bytes,
                                           const char* const* kernels, size_t kernel_count,
                                           hackc_graph** graph);
-// Argument `argument` of launch `launch` of the entry point, counting those that the graph leaves out.
-// HACKC_OUT_OF_RANGE when there is no such argument (0: no such launch).
+// Argument `argument` of launch `launch` of the entry point, counting those that the graph leaves
+// out. HACKC_OUT_OF_RANGE when there is no such argument (0: no such launch).
 HACKC_API int hackc_graph_argument(const hackc_graph* graph, size_t launch, size_t argument,
                                    hackc_argument_info* info);
-// Other symbol values for the launches from here on, such as the next "past" (the lengths of sequences, input
-// past_lengths, are the caller's to change on the stream). HACKC_FAILED_PRECONDITION where
-// shapes or grids would change.
+// Other symbol values for the launches from here on, such as the next "past" (the lengths of
+// sequences, input past_lengths, are the caller's to change on the stream).
+// HACKC_FAILED_PRECONDITION where shapes or grids would change.
 HACKC_API int hackc_graph_set_symbols(hackc_graph* graph, const hackc_symbol* symbols,
                                       size_t symbol_count);
 HACKC_API int hackc_graph_launch(hackc_graph* graph, void* stream);

@@ -62,7 +62,8 @@ absl::StatusOr<v1::ModelDescription> ParseModel(absl::string_view text, absl::st
   json document;
   bool too_deep = false;
   try {
-    // Discarding what is too deep keeps the document as shallow as the parsers after this one need it.
+    // Discarding what is too deep keeps the document as shallow as the parsers after this one need
+    // it.
     document = json::parse(text, [&](int depth, json::parse_event_t, json&) {
       too_deep |= depth > kMaxDepth;
       return depth <= kMaxDepth;

@@ -141,8 +141,8 @@ struct EntryGraph {
   ir::GraphModule graph;
 };
 
-// An entry for each range of a symbol up to one of `ends` and from there to its end: schedules follow the symbols'
-// bounds.
+// An entry for each range of a symbol up to one of `ends` and from there to its end: schedules
+// follow the symbols' bounds.
 void AddRanges(const std::string& name, ir::GraphModule graph, std::string_view of,
                std::vector<int64_t> ends, std::vector<EntryGraph>& entries) {
   ir::SymbolDecl* symbol = FindBy(graph.symbols, &ir::SymbolDecl::name, of);
@@ -156,11 +156,12 @@ void AddRanges(const std::string& name, ir::GraphModule graph, std::string_view 
   }
 }
 
-// The entry points' graphs. A tile for thousands of tokens leaves most of the machine idle at a hundred, half of
-// it at five hundred. With a cache there are more for single tokens: for one sequence, for as many as a product
-// treats as a few rows, without and with matrix instructions, and for more than those; what serves eight
-// sequences reads one sequence's weights at half the speed. They have no position to choose; all else, the
-// cache's capacity above all, is as for prefill.
+// The entry points' graphs. A tile for thousands of tokens leaves most of the machine idle at a
+// hundred, half of it at five hundred. With a cache there are more for single tokens: for one
+// sequence, for as many as a product treats as a few rows, without and with matrix instructions,
+// and for more than those; what serves eight sequences reads one sequence's weights at half the
+// speed. They have no position to choose; all else, the cache's capacity above all, is as for
+// prefill.
 std::vector<EntryGraph> EntryGraphs(ir::GraphModule graph) {
   std::vector<EntryGraph> entries;
   AddRanges(kPrefill, graph, "seq", {kShortPrompt, kMediumPrompt}, entries);

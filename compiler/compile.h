@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-// The one header of the compiler that the server sees: a request becomes a plan (the program and the CUDA
-// text of every kernel in it), and a kernel's text becomes a cubin. The two are apart so that whoever
-// owns a cache can skip either, and whoever owns worker processes can spread kernels over them.
+// The one header of the compiler that the server sees: a request becomes a plan (the program and
+// the CUDA text of every kernel in it), and a kernel's text becomes a cubin. The two are apart so
+// that whoever owns a cache can skip either, and whoever owns worker processes can spread kernels
+// over them.
 //
 //   ASSIGN(key_fields, ProgramKeyFields(request));            // milliseconds: front end only
 //   ASSIGN(plan, PlanProgram(request));              // all passes, no NVRTC
 //   for (const KernelSource& k : plan.kernels) ASSIGN(cubin, CompileKernel(k));
 //
-// Everything a caller can cause comes back as absl::Status: INVALID_ARGUMENT with the path of the field,
-// what was expected and what was got. INTERNAL may carry IR from which hackc-opt sees it again (support/replay.h); without
-// it, the call itself is what to repeat.
-// Thread safety: all functions may be called from any thread; they share no mutable state. Passes recurse to a depth
-// that fits in 8 MiB of stack.
+// Everything a caller can cause comes back as absl::Status: INVALID_ARGUMENT with the path of the
+// field, what was expected and what was got. INTERNAL may carry IR from which hackc-opt sees it
+// again (support/replay.h); without it, the call itself is what to repeat.
+// Thread safety: all functions may be called from any thread; they share no mutable state. Passes
+// recurse to a depth that fits in 8 MiB of stack.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +52,8 @@ struct StageTime {
   double milliseconds = 0;
 };
 
-// One kernel before NVRTC. `key_fields` names all that its cubin depends on except the NVRTC version.
+// One kernel before NVRTC. `key_fields` names all that its cubin depends on except the NVRTC
+// version.
 struct KernelSource {
   program::Kernel kernel;  // contract; digest, registers, spills, cubin_bytes still empty
   std::string cuda;
@@ -77,25 +79,27 @@ struct CompiledKernel {
   double nvrtc_ms = 0;
 };
 
-// Fields that decide a program: canonical Graph IR text, shape ranges, arch, code generation version.
-// The NVRTC version is added by the caller (see NvrtcVersion). Runs the front end: errors are the
-// description's errors.
+// Fields that decide a program: canonical Graph IR text, shape ranges, arch, code generation
+// version. The NVRTC version is added by the caller (see NvrtcVersion). Runs the front end: errors
+// are the description's errors.
 absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request);
 
-// Runs every pass. The program has the entry point "prefill", up to three times for ranges of seq (to 128, to 1024,
-// longer), and, when past.max > 0, "decode" for seq 1..1, up to four times for ranges of batch, all over the same
-// weights and key/value cache. Deterministic: the same request gives the same plan, byte for byte.
+// Runs every pass. The program has the entry point "prefill", up to three times for ranges of seq
+// (to 128, to 1024, longer), and, when past.max > 0, "decode" for seq 1..1, up to four times for
+// ranges of batch, all over the same weights and key/value cache. Deterministic: the same request
+// gives the same plan, byte for byte.
 absl::StatusOr<Plan> PlanProgram(const CompileRequest& request);
 // The same from Graph IR: what follows the front end.
 absl::StatusOr<Plan> PlanGraph(const std::string& graph_text, const std::string& arch);
 
-// NVRTC on one kernel. INTERNAL with the compiler's log when the text does not compile, UNIMPLEMENTED
-// naming the archs that this NVRTC has when it lacks the kernel's, FAILED_PRECONDITION when no NVRTC is
-// found (the message says where it was looked for).
+// NVRTC on one kernel. INTERNAL with the compiler's log when the text does not compile,
+// UNIMPLEMENTED naming the archs that this NVRTC has when it lacks the kernel's,
+// FAILED_PRECONDITION when no NVRTC is found (the message says where it was looked for).
 absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source);
 
-// What the measured results of a kernel are held against: a kernel with the same parameters, made from the same
-// Loop IR with no schedule and none of the passes below, and what one must know to run both on made-up data.
+// What the measured results of a kernel are held against: a kernel with the same parameters, made
+// from the same Loop IR with no schedule and none of the passes below, and what one must know to
+// run both on made-up data.
 struct Reference {
   KernelSource source;
   std::vector<program::BufferUse> buffers;             // one for each buffer parameter, in order

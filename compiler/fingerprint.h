@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SHA-256 of the compiler's sources, made by the build (cmake/HackcFingerprint.cmake). It is the code
-// generation version in a program's key: the same sources give the same keys on every machine.
+// SHA-256 of the compiler's sources, made by the build (cmake/HackcFingerprint.cmake). It is the
+// code generation version in a program's key: the same sources give the same keys on every machine.
 #pragma once
 
 namespace hackc {

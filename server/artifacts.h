@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Compiled kernels and programs as the store keeps them. A find that does not get every part is a miss: the
-// caller builds again and the put makes it whole. A put that fails is logged and counted, and changes
-// nothing for whoever asked.
+// Compiled kernels and programs as the store keeps them. A find that does not get every part is a
+// miss: the caller builds again and the put makes it whole. A put that fails is logged and counted,
+// and changes nothing for whoever asked.
 //
 //   std::optional<StoredProgram> program = artifacts.FindProgram(key, /*with_ir=*/false);
 //
@@ -50,7 +50,8 @@ class Artifacts {
   std::optional<StoredProgram> FindProgram(const cache::Key& key, bool with_ir);
   void PutProgram(const cache::Key& key, const std::string& name, const StoredProgram& program);
 
-  // The timing report of a program on a device, kept with `device` as a part of its key; empty: there is none.
+  // The timing report of a program on a device, kept with `device` as a part of its key; empty:
+  // there is none.
   std::string FindTiming(const std::string& program_digest, const std::string& device);
   void PutTiming(const std::string& program_digest, const std::string& device,
                  const std::string& json);
@@ -62,7 +63,8 @@ class Artifacts {
   Metrics& metrics_;
 };
 
-// The key of an action: the compiler's fields and the version of the NVRTC that turns them into code.
+// The key of an action: the compiler's fields and the version of the NVRTC that turns them into
+// code.
 cache::Key MakeKey(std::string_view kind, const KeyFields& fields,
                    const std::string& nvrtc_version);
 

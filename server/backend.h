@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The compiler as the server sees it: the functions of compiler/compile.h behind an interface, so that
-// tests can put a compiler there that crashes, hangs or counts.
+// The compiler as the server sees it: the functions of compiler/compile.h behind an interface, so
+// that tests can put a compiler there that crashes, hangs or counts.
 //
-//   std::shared_ptr<CompilerBackend> backend = LinkedCompiler();   // linked_compiler.cc, target hackc_compile
+//   std::shared_ptr<CompilerBackend> backend = LinkedCompiler();  // linked_compiler.cc
 //
 // Thread safety: all functions may be called from any thread.
 #pragma once

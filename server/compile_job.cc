@@ -166,8 +166,8 @@ absl::Status CompileJob::BuildKernels(const JobContext& context, PlanResult& pla
     same.push_back(i);
     if (same.size() == 1) keys.push_back(std::move(key));
   }
-  // The longest text first: an attention kernel takes several times as long as any other, and must not be
-  // what one worker is left with at the end.
+  // The longest text first: an attention kernel takes several times as long as any other, and must
+  // not be what one worker is left with at the end.
   const auto text_bytes = [&](const cache::Key& key) {
     return plan.kernels(users[key.digest()].front()).cuda().size();
   };

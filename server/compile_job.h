@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One build of a program, for all who ask for its key: plan on a worker, then every kernel from the store or
-// from the workers, then the program into the store. Events go to the job's log as they happen; the report is the
-// last, and whoever times the program comes in between.
+// One build of a program, for all who ask for its key: plan on a worker, then every kernel from the
+// store or from the workers, then the program into the store. Events go to the job's log as they
+// happen; the report is the last, and whoever times the program comes in between.
 //
 //   auto job = std::make_shared<CompileJob>(key, name, call);
 //   absl::Status status = job->Run(context);   // on a thread of the job queue; blocks

@@ -25,8 +25,8 @@ class CompileReactor : public grpc::ServerWriteReactor<v1::CompileEvent> {
   void OnDone() override { delete this; }
 
  private:
-  // Writes the next event, or finishes, or comes back when there is something to do. After each of these
-  // this object may be gone.
+  // Writes the next event, or finishes, or comes back when there is something to do. After each of
+  // these this object may be gone.
   void Advance() {
     const std::shared_ptr<EventStream> stream = stream_;
     if (std::optional<v1::CompileEvent> event = stream->Next()) {

@@ -4,8 +4,8 @@
 //   CompilerService service(engine);
 //   builder.RegisterService(&service);
 //
-// One write is in flight per stream, and the next event is taken only when it is done, so a slow client
-// holds a cursor and one event. A client that leaves cancels its stream.
+// One write is in flight per stream, and the next event is taken only when it is done, so a slow
+// client holds a cursor and one event. A client that leaves cancels its stream.
 // Thread safety: gRPC calls it from its own threads.
 #pragma once
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The one place that copies between the compiler's plain structs and protobuf messages. What the compiler
-// makes only travels outward (Program, Plan, CompiledKernel, Reference); what a worker is asked for travels back in
-// (CompileRequest, KernelSource), so only those have a FromProto.
+// The one place that copies between the compiler's plain structs and protobuf messages. What the
+// compiler makes only travels outward (Program, Plan, CompiledKernel, Reference); what a worker is
+// asked for travels back in (CompileRequest, KernelSource), so only those have a FromProto.
 //
 //   v1::Program message = ToProto(plan.program);
-//   ASSIGN(CompileRequest request, RequestFromProto(call));   // INVALID_ARGUMENT with the field's path
+//   ASSIGN(CompileRequest request, RequestFromProto(call));  // errors have the field's path
 //
-// Formulas that are the constant 0 are left unset where a field is optional. Thread safety: pure functions.
+// Formulas that are the constant 0 are left unset where a field is optional. Thread safety: pure
+// functions.
 #pragma once
 
 #include <string>
@@ -31,8 +32,8 @@ absl::StatusOr<program::Kernel> KernelFromProto(const v1::Kernel& message);
 absl::StatusOr<KernelSource> SourceFromProto(const v1::worker::KernelSource& message);
 absl::StatusOr<CompileRequest> RequestFromProto(const v1::worker::PlanCall& call);
 
-// What a client asks, as a call: the config turned into JSON text, the default arch filled in. The name is
-// left out, since it is in no key and equal keys must give equal bytes.
+// What a client asks, as a call: the config turned into JSON text, the default arch filled in. The
+// name is left out, since it is in no key and equal keys must give equal bytes.
 absl::StatusOr<v1::worker::PlanCall> PlanCallFrom(const v1::ModelDescription& model,
                                                   const v1::Target& target,
                                                   const std::string& default_arch);
@@ -40,7 +41,8 @@ absl::StatusOr<v1::worker::PlanCall> PlanCallFrom(const v1::ModelDescription& mo
 KeyFields KeyFieldsFromProto(
     const google::protobuf::RepeatedPtrField<v1::worker::KeyField>& fields);
 
-// The serialisation whose sha256 is a message's digest: the same bytes for equal messages, also with maps.
+// The serialisation whose sha256 is a message's digest: the same bytes for equal messages, also
+// with maps.
 std::string SerializeDeterministic(const google::protobuf::MessageLite& message);
 
 }  // namespace hackc::server

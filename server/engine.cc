@@ -35,7 +35,8 @@
 namespace hackc::server {
 namespace {
 
-// Requests whose key is not known yet. Each is a few milliseconds of front end, so a full queue is a flood.
+// Requests whose key is not known yet. Each is a few milliseconds of front end, so a full queue is
+// a flood.
 constexpr size_t kFrontLimit = 256;
 constexpr int kFrontThreads = 2;
 

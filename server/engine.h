@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
-// The compile server without gRPC: requests in, streams of events out. The daemon puts a thin service on
-// top of it; `hackc-client --local` calls it in its own process.
+// The compile server without gRPC: requests in, streams of events out. The daemon puts a thin
+// service on top of it; `hackc-client --local` calls it in its own process.
 //
-//   ASSIGN(std::unique_ptr<Engine> engine, OpenLocalEngine({.cache_dir = dir}));   // server/local.h
-//   absl::Status status = engine->Compile(request, [](const v1::CompileEvent& event) { return true; });
+//   ASSIGN(std::unique_ptr<Engine> engine, OpenLocalEngine({.cache_dir = dir}));  // server/local.h
+//   absl::Status status =
+//       engine->Compile(request, [](const v1::CompileEvent& event) { return true; });
 //
-// The way of a request: config -> front end -> key. A key that is stored is answered from the store and
-// runs no pass. A key that is being built is joined. Else one job is queued for all who ask: a worker
-// plans the program, each kernel is looked up by its own key, the misses are compiled over all workers,
-// stored, and streamed as they get ready.
+// The way of a request: config -> front end -> key. A key that is stored is answered from the store
+// and runs no pass. A key that is being built is joined. Else one job is queued for all who ask: a
+// worker plans the program, each kernel is looked up by its own key, the misses are compiled over
+// all workers, stored, and streamed as they get ready.
 //
-// With a bench process the report, the stream's last event, waits for the program's times: from the store, else
-// measured on a thread of their own, so that no compile waits for a measurement. When too many programs wait for
-// theirs, the report says so instead.
+// With a bench process the report, the stream's last event, waits for the program's times: from the
+// store, else measured on a thread of their own, so that no compile waits for a measurement. When
+// too many programs wait for theirs, the report says so instead.
 //
 // Thread safety: all functions may be called from any thread.
 #pragma once
@@ -76,8 +77,9 @@ class Engine {
 
   v1::StatusResponse Status() const;
 
-  // Runs a blocking call of this class off the caller's thread: among the jobs when it needs a worker, else
-  // on the front end's threads. RESOURCE_EXHAUSTED when too many wait, UNAVAILABLE while stopping.
+  // Runs a blocking call of this class off the caller's thread: among the jobs when it needs a
+  // worker, else on the front end's threads. RESOURCE_EXHAUSTED when too many wait, UNAVAILABLE
+  // while stopping.
   absl::Status RunOnJobs(std::function<void()> task);
   absl::Status RunOnFront(std::function<void()> task);
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The events of one build, kept until the last reader is done, and the cursors that readers hold. What is
-// heavy (cubins, IR texts) is kept beside its event once, and added to a reader's copy only when that reader
-// asked for it.
+// The events of one build, kept until the last reader is done, and the cursors that readers hold.
+// What is heavy (cubins, IR texts) is kept beside its event once, and added to a reader's copy only
+// when that reader asked for it.
 //
 //   auto log = std::make_shared<EventLog>();
-//   auto stream = std::make_shared<LogStream>(options);     // may exist before it is known which build
+//   auto stream = std::make_shared<LogStream>(options);  // may exist before its build does
 //   stream->Attach(log, /*detach=*/[] { ... });
 //   log->Append({.event = event, .cubin = cubin});
 //   log->Finish(absl::OkStatus());
 //
-// Thread safety: EventLog is safe from any thread; LogStream as EventStream says. Callbacks are called
-// without a lock held.
+// Thread safety: EventLog is safe from any thread; LogStream as EventStream says. Callbacks are
+// called without a lock held.
 #pragma once
 
 #include <chrono>

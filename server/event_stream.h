@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The answer to one compile request: events, then a status. A stream is a cursor into the event log of a
-// job that any number of callers share, so a slow reader costs no memory of its own and back-pressure is
-// simply not calling Next().
+// The answer to one compile request: events, then a status. A stream is a cursor into the event log
+// of a job that any number of callers share, so a slow reader costs no memory of its own and
+// back-pressure is simply not calling Next().
 //
 //   std::shared_ptr<EventStream> stream = engine.Submit(request);
 //   stream->OnReady([&] { ... stream->Next() ... });   // asynchronous
@@ -23,8 +23,9 @@ class EventStream {
  public:
   virtual ~EventStream() = default;
 
-  // Calls `ready` once, as soon as Next() would give an event or the stream has ended: inside this call
-  // when that is so already, else later on an engine thread. At most one callback is outstanding.
+  // Calls `ready` once, as soon as Next() would give an event or the stream has ended: inside this
+  // call when that is so already, else later on an engine thread. At most one callback is
+  // outstanding.
   virtual void OnReady(std::function<void()> ready) = 0;
 
   // The next event if there is one now.

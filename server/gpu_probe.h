@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What GPU N is, asked of the CUDA driver in a short-lived child, so that the server itself never holds a
-// driver (tens of MB, and a process that crashes with it).
+// What GPU N is, asked of the CUDA driver in a short-lived child, so that the server itself never
+// holds a driver (tens of MB, and a process that crashes with it).
 //
 //   ASSIGN(GpuInfo gpu, ProbeGpu(0));   // {"NVIDIA H200", "sm_90a", "580.95.05"}
 //

@@ -2,11 +2,11 @@
 // A bounded queue of jobs and the threads that run them, first come first served.
 //
 //   JobQueue queue("compile", /*threads=*/2, /*limit=*/64);
-//   ASSIGN(uint64_t id, queue.Push([] { ... }));   // RESOURCE_EXHAUSTED, with a time to come back, when full
+//   ASSIGN(uint64_t id, queue.Push([] { ... }));  // RESOURCE_EXHAUSTED when full
 //   queue.Remove(id);                              // true: it will never run
 //
-// Thread safety: all functions may be called from any thread; the destructor lets running jobs end and drops
-// the rest, so whoever waits for a job must have cancelled it before.
+// Thread safety: all functions may be called from any thread; the destructor lets running jobs end
+// and drops the rest, so whoever waits for a job must have cancelled it before.
 #pragma once
 
 #include <chrono>

@@ -4,8 +4,8 @@
 //
 //   builder.Build(key, source, cancelled, [](absl::StatusOr<BuiltKernel> kernel) { ... });
 //
-// `done` is called once, inside the call for a hit, else on a thread of the pool. `cancelled` is asked before
-// a worker starts: a kernel is given up only when all who wait for it have cancelled.
+// `done` is called once, inside the call for a hit, else on a thread of the pool. `cancelled` is
+// asked before a worker starts: a kernel is given up only when all who wait for it have cancelled.
 // Thread safety: all functions may be called from any thread. Must outlive its calls.
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The engine in one process, with the compiler on threads: what `hackc-client --local` and embedders use.
-// The store is the same as the daemon's, so each answers from what the other compiled.
+// The engine in one process, with the compiler on threads: what `hackc-client --local` and
+// embedders use. The store is the same as the daemon's, so each answers from what the other
+// compiled.
 //
 //   ASSIGN(std::unique_ptr<Engine> engine, OpenLocalEngine({.cache_dir = DefaultCacheDir()}));
 #pragma once

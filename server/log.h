@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The server's logger, on stderr. Until ConfigureLog it says only errors: in a client's process what goes
-// wrong is the answer's status.
+// The server's logger, on stderr. Until ConfigureLog it says only errors: in a client's process
+// what goes wrong is the answer's status.
 //
 //   Log().warn("cannot store {}: {}", name, reason);
 #pragma once

@@ -32,8 +32,8 @@ BenchResult Faulty(v1::worker::Fault fault, std::string_view detail) {
   return result;
 }
 
-// Symbol values that are no multiple of any tile, inside the range that the kernel is proven for; room that others
-// lie in, such as the pages of a cache, is not scarce.
+// Symbol values that are no multiple of any tile, inside the range that the kernel is proven for;
+// room that others lie in, such as the pages of a cache, is not scarce.
 int64_t OddValue(const v1::Symbol& symbol) {
   const int64_t odd = symbol.name() == "seq"     ? 37
                       : symbol.name() == "past"  ? 29

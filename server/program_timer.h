@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Times the kernels of a program on the GPU of a bench process: references are compiled as other kernels are, then
-// each kernel is checked and timed by itself. What a kernel does to the process is its own fault: the process is
-// replaced, and the next kernel is measured.
+// Times the kernels of a program on the GPU of a bench process: references are compiled as other
+// kernels are, then each kernel is checked and timed by itself. What a kernel does to the process
+// is its own fault: the process is replaced, and the next kernel is measured.
 //
 //   ProgramTimer timer({...});
-//   TimedProgram timed = timer.Time(program, cancelled, [](int done, int total, const std::string& name) {});
+//   TimedProgram timed =
+//       timer.Time(program, cancelled, [](int done, int total, const std::string& name) {});
 //   if (timed.final) store(timed.json);
 //
-// Blocks, but never longer than the limits of the pools and of `program_limit`. Thread safety: one call at a time.
+// Blocks, but never longer than the limits of the pools and of `program_limit`. Thread safety: one
+// call at a time.
 #pragma once
 
 #include <chrono>

@@ -52,7 +52,8 @@ void SetThreadStacks() {
   pthread_attr_destroy(&attributes);
 }
 
-// Few arenas, and large buffers straight from the system: an idle server gives back what builds needed.
+// Few arenas, and large buffers straight from the system: an idle server gives back what builds
+// needed.
 void KeepHeapSmall() {
   mallopt(M_ARENA_MAX, 2);
   mallopt(M_MMAP_THRESHOLD, 256 << 10);
@@ -154,8 +155,8 @@ void Stop(Engine& engine, grpc::Server& server, const sigset_t& signals, double 
   }
   if (!idle) Log().warn("cancelling work under way");
   engine.CancelAll();
-  // No call is open by now but health watches. Clients that sit on an idle connection without looking at it
-  // would hold the end up to the deadline.
+  // No call is open by now but health watches. Clients that sit on an idle connection without
+  // looking at it would hold the end up to the deadline.
   server.Shutdown(std::chrono::system_clock::now() + milliseconds(idle ? 100 : 500));
 }
 

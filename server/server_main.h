@@ -3,8 +3,8 @@
 //
 //   int main(int argc, char** argv) { return ServerMain(argc, argv, LinkedCompiler()); }
 //
-// Started with `--worker FD` it is a compile worker (worker_process.h) instead, with `--bench GPU FD` a bench
-// process (bench/bench_handler.h).
+// Started with `--worker FD` it is a compile worker (worker_process.h) instead, with `--bench GPU
+// FD` a bench process (bench/bench_handler.h).
 #pragma once
 
 #include <memory>

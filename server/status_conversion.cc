@@ -7,7 +7,8 @@
 namespace hackc::server {
 namespace {
 
-// Messages travel in an HTTP/2 header; gRPC's default limit for all headers is 8 KiB, percent-encoded.
+// Messages travel in an HTTP/2 header; gRPC's default limit for all headers is 8 KiB,
+// percent-encoded.
 constexpr size_t kMaxMessageBytes = 2048;
 
 static_assert(static_cast<int>(absl::StatusCode::kInvalidArgument) == grpc::INVALID_ARGUMENT);

@@ -145,7 +145,8 @@ class Reporter {
             {"totals", totals}};
   }
 
-  // The sum over an entry point's launches at one shape. A kernel without symbols has one time for all shapes.
+  // The sum over an entry point's launches at one shape. A kernel without symbols has one time for
+  // all shapes.
   ordered_json TotalJson(const std::string& label,
                          const std::map<uint32_t, uint64_t>& launches) const {
     double median = 0, floor = 0, predicted = 0;

@@ -18,7 +18,8 @@
 
 namespace hackc::server {
 
-// Part of the key that a report is stored under: a report of other fields or other methods is another report.
+// Part of the key that a report is stored under: a report of other fields or other methods is
+// another report.
 inline constexpr char kTimingFormat[] = "1";
 
 struct TimingFacts {

@@ -5,8 +5,8 @@
 //   InProcessWorker worker(backend);
 //   ASSIGN(v1::worker::Reply reply, worker.Call(request, std::chrono::seconds(60)));
 //
-// An error from Call means that the worker itself was lost; what the compiler answers, errors included, is
-// in the reply. Thread safety: Call from one thread at a time, Interrupt from any.
+// An error from Call means that the worker itself was lost; what the compiler answers, errors
+// included, is in the reply. Thread safety: Call from one thread at a time, Interrupt from any.
 #pragma once
 
 #include <chrono>

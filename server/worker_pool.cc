@@ -70,8 +70,8 @@ void WorkerPool::Stop() {
 }
 
 void WorkerPool::Work(Worker& worker) {
-  // Starts the process and loads the compiler before anybody waits for it. What fails here fails again,
-  // with somebody to tell, at the first call.
+  // Starts the process and loads the compiler before anybody waits for it. What fails here fails
+  // again, with somebody to tell, at the first call.
   Request describe;
   describe.mutable_describe();
   (void)Try(worker, describe);

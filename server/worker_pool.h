@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
-// N workers and the calls that wait for one, first come first served. A call that loses its worker is
-// tried once more on a fresh one, then fails with INTERNAL naming the call and how the worker ended. With
-// `attempts` 1 it is not, and keeps the worker's own status: a kernel that hangs on a GPU hangs again.
+// N workers and the calls that wait for one, first come first served. A call that loses its worker
+// is tried once more on a fresh one, then fails with INTERNAL naming the call and how the worker
+// ended. With `attempts` 1 it is not, and keeps the worker's own status: a kernel that hangs on a
+// GPU hangs again.
 //
 //   WorkerPool pool(2, [&] { return std::make_unique<InProcessWorker>(backend); });
 //   pool.Submit({.request = request}, [](absl::StatusOr<v1::worker::Reply> reply) { ... });
 //
-// Each worker belongs to one thread of the pool for all its life, so a worker process dies with that thread
-// (PR_SET_PDEATHSIG) and with nothing else. Calls are not bounded here: the job queue above bounds them.
-// Thread safety: all functions may be called from any thread. Callbacks run on the pool's threads.
+// Each worker belongs to one thread of the pool for all its life, so a worker process dies with
+// that thread (PR_SET_PDEATHSIG) and with nothing else. Calls are not bounded here: the job queue
+// above bounds them. Thread safety: all functions may be called from any thread. Callbacks run on
+// the pool's threads.
 #pragma once
 
 #include <chrono>

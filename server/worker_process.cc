@@ -143,7 +143,8 @@ void WorkerProcess::Interrupt() {
 }
 
 int ServeCalls(int fd, const char* name, const CallHandler& handler) {
-  // The parent may have died before this line; then the channel is closed and the loop ends at once.
+  // The parent may have died before this line; then the channel is closed and the loop ends at
+  // once.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NAME, name);
   // A terminal's Ctrl-C and a service manager's SIGTERM go to the whole group: the server decides.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A compile worker in its own process: this binary (or another) started again with `--worker FD`, one end of
-// a socket pair as FD. A crash, a hang or garbage costs that process, which is killed and started again at
-// the next call, after a pause that doubles with each loss in a row. The process ends by itself when the
-// server does: the kernel kills it (PR_SET_PDEATHSIG), and its channel closes.
+// A compile worker in its own process: this binary (or another) started again with `--worker FD`,
+// one end of a socket pair as FD. A crash, a hang or garbage costs that process, which is killed
+// and started again at the next call, after a pause that doubles with each loss in a row. The
+// process ends by itself when the server does: the kernel kills it (PR_SET_PDEATHSIG), and its
+// channel closes.
 //
 //   WorkerProcess worker({.argv = {"/proc/self/exe", "--worker"}});
-//   worker.Call(request, limit);     // in that process: return ServeCalls(fd, "hackc-worker", handler);
+//   worker.Call(request, limit);  // there: return ServeCalls(fd, "hackc-worker", handler);
 //
 // A reply that says it is the last one ends the process too, with no loss counted.
 //
@@ -56,8 +57,8 @@ class WorkerProcess : public Worker {
   bool interrupted_ = false;
 };
 
-// The life of a worker process, called `name` in lists of processes: answers calls on `fd` until it closes or an
-// answer is the last. Returns the exit code.
+// The life of a worker process, called `name` in lists of processes: answers calls on `fd` until it
+// closes or an answer is the last. Returns the exit code.
 using CallHandler = std::function<v1::worker::Reply(const v1::worker::Request&)>;
 int ServeCalls(int fd, const char* name, const CallHandler& handler);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The sub-commands fetch, explain, explain-key, status and report, all small. Each registers its options and calls
-// `chosen` when it is the one on the command line.
+// The sub-commands fetch, explain, explain-key, status and report, all small. Each registers its
+// options and calls `chosen` when it is the one on the command line.
 //
 //   FetchCommand fetch;
 //   fetch.AddTo(app, [&] { command = [&] { return fetch.Run(std::cout); }; });

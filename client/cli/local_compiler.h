@@ -14,7 +14,8 @@
 
 namespace hackc::client {
 
-// An empty `cache_dir` is the user's own cache folder. UNIMPLEMENTED in a build without the compiler.
+// An empty `cache_dir` is the user's own cache folder. UNIMPLEMENTED in a build without the
+// compiler.
 absl::StatusOr<std::unique_ptr<CompilerApi>> OpenLocalCompiler(const std::string& cache_dir);
 
 }  // namespace hackc::client

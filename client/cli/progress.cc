@@ -6,7 +6,8 @@
 
 namespace hackc::client {
 namespace {
-// Carriage return and "erase to the end of the line"; longer lines would wrap and stay on the screen.
+// Carriage return and "erase to the end of the line"; longer lines would wrap and stay on the
+// screen.
 constexpr char kRewind[] = "\r\x1b[K";
 constexpr size_t kLiveWidth = 78;
 }  // namespace

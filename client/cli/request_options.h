@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The options that say what is compiled and by whom, shared by `submit`, `explain` and `explain-key`.
+// The options that say what is compiled and by whom, shared by `submit`, `explain` and
+// `explain-key`.
 //
 //   RequestOptions options;
 //   options.AddTo(*app.add_subcommand("submit", "..."));

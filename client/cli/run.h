@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The sub-command `run`: compiles a Hugging Face folder's model for this machine's GPU, loads its weights and
-// continues prompts of token ids.
+// The sub-command `run`: compiles a Hugging Face folder's model for this machine's GPU, loads its
+// weights and continues prompts of token ids.
 //
 //   hackc-client run Qwen2.5-7B --local --ids 151644,872,198 --ids 9707 --tokens 64
 //

@@ -3,8 +3,8 @@
 //
 //   TextTable({"<kernel", "us"}, {{"attention", "12.5"}});
 //
-// A column is left-aligned where its heading starts with '<' (which is not printed), else right-aligned.
-// Thread safety: pure.
+// A column is left-aligned where its heading starts with '<' (which is not printed), else
+// right-aligned. Thread safety: pure.
 #pragma once
 
 #include <string>

@@ -3,7 +3,8 @@
 //
 //   std::cout << TimingTable(report.timing_json());
 //
-// Fields that a report lacks are left empty: it may come from a server of another version. Thread safety: pure.
+// Fields that a report lacks are left empty: it may come from a server of another version. Thread
+// safety: pure.
 #pragma once
 
 #include <string>

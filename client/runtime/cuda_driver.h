@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The CUDA driver as a table of functions, taken from libcuda.so.1 when first asked for, so that programs
-// start on machines without it. Tests hand in a table of their own.
+// The CUDA driver as a table of functions, taken from libcuda.so.1 when first asked for, so that
+// programs start on machines without it. Tests hand in a table of their own.
 //
 //   HACKC_ASSIGN_OR_RETURN(const CudaDriver* driver, LoadCudaDriver());
 //   HACKC_RETURN_IF_ERROR(driver->Check(driver->MemAlloc(&pointer, bytes), "cuMemAlloc"));
@@ -16,8 +16,8 @@
 
 namespace hackc::client {
 
-// Member name, function. cuda.h maps some names to versions (cuMemAlloc is cuMemAlloc_v2); both the type
-// and the symbol's name follow that mapping.
+// Member name, function. cuda.h maps some names to versions (cuMemAlloc is cuMemAlloc_v2); both the
+// type and the symbol's name follow that mapping.
 #define HACKC_CUDA_FUNCTIONS(X)                                   \
   X(Init, cuInit)                                                 \
   X(DeviceGet, cuDeviceGet)                                       \
@@ -69,7 +69,8 @@ struct CudaDriver {
 // Loads the driver and initialises it, once. FAILED_PRECONDITION saying what is missing.
 absl::StatusOr<const CudaDriver*> LoadCudaDriver();
 
-// A function beyond the table, by its exact symbol ("cuEventCreate"); null when the driver lacks it.
+// A function beyond the table, by its exact symbol ("cuEventCreate"); null when the driver lacks
+// it.
 void* FindCudaFunction(const char* symbol);
 
 // Makes a context current for a scope and restores the thread's own afterwards.

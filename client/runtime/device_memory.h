@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A piece of GPU memory that frees itself, from the driver or from an allocator of the caller's.
 //
-//   HACKC_ASSIGN_OR_RETURN(DeviceMemory slab, DeviceMemory::Allocate(driver, bytes, "prepared weights"));
-//   HACKC_ASSIGN_OR_RETURN(slab, DeviceMemory::Allocate(driver, bytes, "prepared weights", &allocator));
+//   HACKC_ASSIGN_OR_RETURN(DeviceMemory slab,
+//                          DeviceMemory::Allocate(driver, bytes, "prepared weights"));
+//   HACKC_ASSIGN_OR_RETURN(
+//       slab, DeviceMemory::Allocate(driver, bytes, "prepared weights", &allocator));
 //
 // Must be used and destroyed with its context current. Thread safety: none.
 #pragma once
@@ -17,7 +19,8 @@
 
 namespace hackc::client {
 
-// Both are called with the device's context current, by the thread that is in a call of the runtime.
+// Both are called with the device's context current, by the thread that is in a call of the
+// runtime.
 struct DeviceAllocator {
   std::function<CUdeviceptr(int64_t bytes)>
       allocate;  // aligned to 256 bytes; 0 when there is no room

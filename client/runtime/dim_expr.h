@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Integer formulas of a Program (grids, shapes, offsets) evaluated on the client's side, where every
-// number may come from a damaged or hostile file: overflow, division by zero, unknown symbols and
-// wrong operand counts are errors and never undefined behaviour.
+// Integer formulas of a Program (grids, shapes, offsets) evaluated on the client's side, where
+// every number may come from a damaged or hostile file: overflow, division by zero, unknown symbols
+// and wrong operand counts are errors and never undefined behaviour.
 //
 //   HACKC_ASSIGN_OR_RETURN(int64_t blocks, Evaluate(kernel.grid(0), {{"seq", 513}}));
 //   FormulaText(kernel.grid(0));  // "ceil(seq / 64)"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Whole files in and out, with the reason of a failure in the status.
 //
-//   HACKC_ASSIGN_OR_RETURN(std::string bytes, ReadFile(directory / "program.pb", kMaxProgramBytes));
+//   HACKC_ASSIGN_OR_RETURN(std::string bytes,
+//                          ReadFile(directory / "program.pb", kMaxProgramBytes));
 //
 // Thread safety: pure functions of their arguments and the file system.
 #pragma once

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// float32, bfloat16 and float16 into one another, rounding to nearest with ties to even, as the GPU and
-// PyTorch do; infinities, NaN and subnormal numbers included.
+// float32, bfloat16 and float16 into one another, rounding to nearest with ties to even, as the GPU
+// and PyTorch do; infinities, NaN and subnormal numbers included.
 //
-//   HACKC_RETURN_IF_ERROR(ConvertFloats(v1::DTYPE_BFLOAT16, source, v1::DTYPE_FLOAT32, target, count));
+//   HACKC_RETURN_IF_ERROR(
+//       ConvertFloats(v1::DTYPE_BFLOAT16, source, v1::DTYPE_FLOAT32, target, count));
 //
-// Neither pointer needs any alignment: tensors inside a file have none. Thread safety: pure functions.
+// Neither pointer needs any alignment: tensors inside a file have none. Thread safety: pure
+// functions.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Sequences of tokens, of unequal lengths, through a program with a key/value cache: owns the cache, the workspace
-// and the tensors of a call, splits long prompts into calls that the program allows, pads shorter sequences, and
-// takes the entry point "decode" for single tokens.
+// Sequences of tokens, of unequal lengths, through a program with a key/value cache: owns the
+// cache, the workspace and the tensors of a call, splits long prompts into calls that the program
+// allows, pads shorter sequences, and takes the entry point "decode" for single tokens.
 //
-//   HACKC_ASSIGN_OR_RETURN(std::unique_ptr<Generator> generator, Generator::Create(*runtime, /*sequences=*/2));
-//   HACKC_ASSIGN_OR_RETURN(Generator::Logits logits, generator->Feed({{1, 2, 3}, {4, 5}}));  // of the next tokens
+//   HACKC_ASSIGN_OR_RETURN(std::unique_ptr<Generator> generator,
+//                          Generator::Create(*runtime, /*sequences=*/2));
+//   // Logits of the next tokens:
+//   HACKC_ASSIGN_OR_RETURN(Generator::Logits logits, generator->Feed({{1, 2, 3}, {4, 5}}));
 //   HACKC_ASSIGN_OR_RETURN(int64_t token, PickToken(logits[1], /*temperature=*/0, &random));
 //   HACKC_ASSIGN_OR_RETURN(logits, generator->Feed({{}, {token}}));
 //
@@ -31,22 +33,24 @@ class Generator {
   using Tokens = std::vector<std::vector<int64_t>>;  // of each sequence
   using Logits = std::vector<std::vector<float>>;
 
-  // FAILED_PRECONDITION for a program without a cache, INVALID_ARGUMENT for more sequences than it is compiled
-  // for. The runtime must be prepared.
+  // FAILED_PRECONDITION for a program without a cache, INVALID_ARGUMENT for more sequences than it
+  // is compiled for. The runtime must be prepared.
   static absl::StatusOr<std::unique_ptr<Generator>> Create(Runtime& runtime, int64_t sequences = 1);
   ~Generator();
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
 
-  // Appends tokens to each sequence and waits for the logits that follow its last. A sequence that gets none
-  // stays as it is, and so has no logits. OUT_OF_RANGE when the cache that the program was compiled for is full.
+  // Appends tokens to each sequence and waits for the logits that follow its last. A sequence that
+  // gets none stays as it is, and so has no logits. OUT_OF_RANGE when the cache that the program
+  // was compiled for is full.
   absl::StatusOr<Logits> Feed(const Tokens& tokens);
 
   int64_t length(size_t sequence) const { return lengths_[sequence]; }
 
  private:
   explicit Generator(Runtime& runtime) : runtime_(runtime) {}
-  // One call: tokens from first[b] on, counts[b] of them; writes the logits of those that have some.
+  // One call: tokens from first[b] on, counts[b] of them; writes the logits of those that have
+  // some.
   absl::Status Step(const Tokens& tokens, const std::vector<int64_t>& first,
                     const std::vector<int64_t>& counts, Logits* logits);
   // The tensor's memory, at least so large; contents are lost when it grows.
@@ -67,8 +71,8 @@ class Generator {
   bool has_decode_ = false;
 };
 
-// The likeliest token when `temperature` is 0, else one drawn with probability softmax(logits / temperature).
-// INTERNAL when a logit is NaN.
+// The likeliest token when `temperature` is 0, else one drawn with probability softmax(logits /
+// temperature). INTERNAL when a logit is NaN.
 absl::StatusOr<int64_t> PickToken(const std::vector<float>& logits, double temperature,
                                   std::mt19937_64* random);
 

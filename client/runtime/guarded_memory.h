@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Device memory between two red zones, poisoned throughout: what was never written is NaN in every floating
-// type, and what a kernel writes outside is found.
+// Device memory between two red zones, poisoned throughout: what was never written is NaN in every
+// floating type, and what a kernel writes outside is found.
 //
 //   HACKC_ASSIGN_OR_RETURN(GuardedMemory y, GuardedMemory::Allocate(driver, bytes, "y"));
 //   ... y.address() ...
-//   HACKC_RETURN_IF_ERROR(y.CheckRedZones());   // OUT_OF_RANGE: "y: written 4 bytes behind its end"
+//   HACKC_RETURN_IF_ERROR(y.CheckRedZones());  // "y: written 4 bytes behind its end"
 //
 // Must be used and destroyed with its context current. Thread safety: none.
 #pragma once
@@ -25,7 +25,8 @@ class GuardedMemory {
   static absl::StatusOr<GuardedMemory> Allocate(const CudaDriver& driver, int64_t bytes,
                                                 std::string name);
   absl::Status Poison();  // all of it again; asynchronous
-  // Each byte between the red zones 0x3c, near 0.01 in float32 and bfloat16 and 1 in float16; asynchronous.
+  // Each byte between the red zones 0x3c, near 0.01 in float32 and bfloat16 and 1 in float16;
+  // asynchronous.
   absl::Status FillNumbers();
   CUdeviceptr address() const { return memory_.address() + kRedZoneBytes; }
   int64_t bytes() const { return bytes_; }

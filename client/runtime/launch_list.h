@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The launches of one step list at one set of symbol values, made ready once: repetitions unrolled, grids
-// evaluated, parameter blocks laid out. Launching it again costs one driver call for each kernel and, when
-// the caller's pointers changed, one store for each place where they occur.
+// The launches of one step list at one set of symbol values, made ready once: repetitions unrolled,
+// grids evaluated, parameter blocks laid out. Launching it again costs one driver call for each
+// kernel and, when the caller's pointers changed, one store for each place where they occur.
 //
-//   HACKC_ASSIGN_OR_RETURN(LaunchList list, LaunchList::Build(driver, program, functions, tensors,
-//                                                             entry.steps(), {{"seq", 13}}, workspace_bytes));
+//   HACKC_ASSIGN_OR_RETURN(
+//       LaunchList list, LaunchList::Build(driver, program, functions, tensors, entry.steps(),
+//                                          {{"seq", 13}}, workspace_bytes));
 //   HACKC_RETURN_IF_ERROR(list.Launch(addresses, stream));
 //
 // Thread safety: none; one launch at a time.
@@ -25,8 +26,8 @@
 
 namespace hackc::client {
 
-// All addresses of one run: those of the INPUT, OUTPUT and STATE tensors in the order of CallerSlots (0 for
-// those that the entry point does not use), and the workspace's.
+// All addresses of one run: those of the INPUT, OUTPUT and STATE tensors in the order of
+// CallerSlots (0 for those that the entry point does not use), and the workspace's.
 struct CallerAddresses {
   std::vector<CUdeviceptr> tensors;
   CUdeviceptr workspace = 0;
@@ -46,8 +47,8 @@ struct LaunchArgument {
 
 class LaunchList {
  public:
-  // Refuses symbols outside the range that a kernel is proven for, formulas without a value, buffers that
-  // leave the workspace, and resident tensors that are unbound or misaligned.
+  // Refuses symbols outside the range that a kernel is proven for, formulas without a value,
+  // buffers that leave the workspace, and resident tensors that are unbound or misaligned.
   static absl::StatusOr<LaunchList> Build(const CudaDriver& driver, const v1::Program& program,
                                           const std::vector<CUfunction>& functions,
                                           const ResidentTensors& tensors,
@@ -56,26 +57,28 @@ class LaunchList {
   LaunchList(LaunchList&&) = default;
   LaunchList& operator=(LaunchList&&) = default;
 
-  // Takes other symbol values where that changes nothing but numbers passed to kernels, as `past` does from one
-  // token to the next: no formula is evaluated and no address moves. False, and nothing is done, where more
-  // would change.
+  // Takes other symbol values where that changes nothing but numbers passed to kernels, as `past`
+  // does from one token to the next: no formula is evaluated and no address moves. False, and
+  // nothing is done, where more would change.
   absl::StatusOr<bool> TakeSymbols(const SymbolValues& symbols, int64_t workspace_bytes);
 
   // INVALID_ARGUMENT for a misaligned address, before anything is launched.
   absl::Status Launch(const CallerAddresses& addresses, CUstream stream);
 
-  // The same launches as nodes of a graph, each behind the one before; where `kernels` names any, only theirs.
-  // nodes[i] is null for a launch that is left out or has no blocks.
+  // The same launches as nodes of a graph, each behind the one before; where `kernels` names any,
+  // only theirs. nodes[i] is null for a launch that is left out or has no blocks.
   absl::Status AddTo(CUgraph graph, const CallerAddresses& addresses,
                      const std::set<std::string>& kernels, std::vector<CUgraphNode>* nodes);
-  // Gives the numbers of the latest TakeSymbols to an instantiated graph of AddTo, for its launches from here on.
+  // Gives the numbers of the latest TakeSymbols to an instantiated graph of AddTo, for its launches
+  // from here on.
   absl::Status UpdateNumbers(CUgraphExec executable, const std::vector<CUgraphNode>& nodes) const;
 
   size_t size() const { return records_.size(); }
   const std::string& KernelName(size_t launch) const {
     return program_->kernels(records_[launch].kernel).name();
   }
-  // The tensors of a launch in the order of its parameters, at the addresses of the latest Launch or AddTo.
+  // The tensors of a launch in the order of its parameters, at the addresses of the latest Launch
+  // or AddTo.
   absl::StatusOr<std::vector<LaunchArgument>> Arguments(size_t launch) const;
 
  private:

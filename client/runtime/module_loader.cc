@@ -21,7 +21,8 @@ absl::StatusOr<int> Attribute(const CudaDriver& driver, CUdevice_attribute attri
   return value;
 }
 
-// A contract that disagrees with the code would make the kernel read other parameters than were passed.
+// A contract that disagrees with the code would make the kernel read other parameters than were
+// passed.
 absl::Status CheckParameters(const CudaDriver& driver, const v1::Kernel& kernel,
                              CUfunction function) {
   if (driver.FunctionGetParamInfo == nullptr) return absl::OkStatus();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Brings a program's cubins onto a device and compares what the driver says of them with the contract.
+// Brings a program's cubins onto a device and compares what the driver says of them with the
+// contract.
 //
 //   HACKC_RETURN_IF_ERROR(CheckDevice(driver, program, device));
 //   HACKC_RETURN_IF_ERROR(LoadModules(driver, files, &modules, &functions));
@@ -16,8 +17,8 @@
 
 namespace hackc::client {
 
-// Whether code for `arch` ("sm_90a") runs on compute capability major.minor: the suffix 'a' wants exactly
-// it, 'f' and none want the same major and at least the minor.
+// Whether code for `arch` ("sm_90a") runs on compute capability major.minor: the suffix 'a' wants
+// exactly it, 'f' and none want the same major and at least the minor.
 bool ArchRunsOn(absl::string_view arch, int major, int minor);
 
 // FAILED_PRECONDITION when the program's arch or shared memory does not fit the device.

@@ -148,8 +148,8 @@ class StepChecker {
     for (int i = 0; i < steps.size(); ++i) {
       const v1::Step& step = steps[i];
       std::string here = absl::StrCat(path, "[", i, "]");
-      // Both factors stay below 2^32, so the product cannot overflow. A repetition counts too: an empty one launches
-      // nothing, and is walked all the same.
+      // Both factors stay below 2^32, so the product cannot overflow. A repetition counts too: an
+      // empty one launches nothing, and is walked all the same.
       const uint64_t inner = times * (step.has_repeat() ? step.repeat().count() : 1);
       launches_ += inner;
       if (launches_ > kMaxLaunches) return Malformed(here, "too many launches");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Whether a Program is one that can be launched: every index in range, every contract complete, nothing
-// written that must not be. A Program that passes is safe to walk without further checks of its form;
-// formulas and addresses are judged when the symbols' values are known.
+// Whether a Program is one that can be launched: every index in range, every contract complete,
+// nothing written that must not be. A Program that passes is safe to walk without further checks of
+// its form; formulas and addresses are judged when the symbols' values are known.
 //
 //   HACKC_RETURN_IF_ERROR(CheckProgram(program));
 //
@@ -20,16 +20,21 @@
 namespace hackc::client {
 
 // INVALID_ARGUMENT with the path of the field at fault. Checked are
-//   buffers: id is the index, known dtype, repetition only of WEIGHT, PREPARED and STATE, unique names
+//   buffers: id is the index, known dtype, repetition only of WEIGHT, PREPARED and STATE, unique
+//     names
 //            of what the caller binds
-//   kernels: three formulas and extents, parameters in order without overlap, sizes that fit their kind,
+//   kernels: three formulas and extents, parameters in order without overlap, sizes that fit their
+//     kind,
 //            alignments that are powers of two, symbols that the program has, launch limits
-//   steps: indices, one argument for each pointer parameter, repeated buffers only inside a repetition
+//   steps: indices, one argument for each pointer parameter, repeated buffers only inside a
+//     repetition
 //          that they cover, writes only to OUTPUT, WORKSPACE and STATE (prepare: only to PREPARED)
-//   entry points: unique names, inputs and outputs of the right kind, a range for every symbol or for none
+//   entry points: unique names, inputs and outputs of the right kind, a range for every symbol or
+//     for none
 absl::Status CheckProgram(const v1::Program& program);
 
-// One launch of a step list with repetitions unrolled; `iteration` is that of the innermost repetition.
+// One launch of a step list with repetitions unrolled; `iteration` is that of the innermost
+// repetition.
 struct FlatLaunch {
   const v1::Launch* launch;
   uint32_t iteration;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A compiled program as a folder, written by `hackc-client submit --out DIR` and read by the runtime:
+// A compiled program as a folder, written by `hackc-client submit --out DIR` and read by the
+// runtime:
 //
 //   DIR/program.pb            the Program, bytes as hashed by the server
 //   DIR/program.json          the same for people
@@ -29,14 +30,15 @@ struct ProgramFiles {
   std::vector<std::string> cubins;  // cubins[i] belongs to program.kernels(i)
 };
 
-// File names without extension, one for each kernel of the program: the kernel's name, followed by its
-// index where two kernels share a name. INVALID_ARGUMENT for names that could leave the folder.
+// File names without extension, one for each kernel of the program: the kernel's name, followed by
+// its index where two kernels share a name. INVALID_ARGUMENT for names that could leave the folder.
 absl::StatusOr<std::vector<std::string>> KernelFileNames(const v1::Program& program);
 
 // DATA_LOSS when a cubin is not the one that the program names.
 absl::StatusOr<ProgramFiles> ReadProgramFolder(const std::filesystem::path& directory);
 
-// The same from memory, with the cubins in any order. NOT_FOUND names a kernel whose cubin is not there.
+// The same from memory, with the cubins in any order. NOT_FOUND names a kernel whose cubin is not
+// there.
 absl::StatusOr<ProgramFiles> ParseProgram(absl::string_view program,
                                           const std::vector<absl::string_view>& cubins);
 

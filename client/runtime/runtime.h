@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: MIT
-// Loads a compiled Program onto a GPU and runs its entry points through the CUDA driver: modules, weights,
-// the one-time preparation, the workspace plan, launches on the caller's stream.
+// Loads a compiled Program onto a GPU and runs its entry points through the CUDA driver: modules,
+// weights, the one-time preparation, the workspace plan, launches on the caller's stream.
 //
 //   HACKC_ASSIGN_OR_RETURN(const CudaDriver* driver, LoadCudaDriver());
 //   HACKC_ASSIGN_OR_RETURN(ProgramFiles files, ReadProgramFolder("out"));
-//   HACKC_ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime, Runtime::Load(*driver, std::move(files), 0));
+//   HACKC_ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime,
+//                          Runtime::Load(*driver, std::move(files), 0));
 //   for (const WeightInfo& weight : runtime->weights()) runtime->BindWeight(weight.name, ...);
 //   HACKC_RETURN_IF_ERROR(runtime->Prepare(stream));
-//   HACKC_ASSIGN_OR_RETURN(int64_t bytes, runtime->WorkspaceBytes("prefill", {{"batch", 1}, {"seq", 13}}));
+//   HACKC_ASSIGN_OR_RETURN(int64_t bytes,
+//                          runtime->WorkspaceBytes("prefill", {{"batch", 1}, {"seq", 13}}));
 //   HACKC_RETURN_IF_ERROR(runtime->Run(call, stream));   // returns once all is launched
 //
-// A program with a key/value cache has the entry points "prefill" and "decode". The cache is the caller's: the
-// STATE tensors that Tensors() lists are given to every call, need not be initialised, and belong to one batch
-// of sequences. The input past_lengths says how many tokens of each sequence they hold, and `past` how many of the
-// longest: the runtime cannot see lengths beyond it, which the kernels clamp (program.proto). From one token to the
-// next only these differ: `past` costs the runtime one store for each place that is passed it, past_lengths is changed
-// by the caller on the stream.
+// A program with a key/value cache has the entry points "prefill" and "decode". The cache is the
+// caller's: the STATE tensors that Tensors() lists are given to every call, need not be
+// initialised, and belong to one batch of sequences. The input past_lengths says how many tokens of
+// each sequence they hold, and `past` how many of the longest: the runtime cannot see lengths
+// beyond it, which the kernels clamp (program.proto). From one token to the next only these differ:
+// `past` costs the runtime one store for each place that is passed it, past_lengths is changed by
+// the caller on the stream.
 //
-// Runs never allocate GPU memory and never synchronise; Prepare does both. Uses the device's primary
-// context, as PyTorch does, and leaves the calling thread's current context as it was.
-// Thread safety: none; one call at a time on one object. Runs of one object on two streams at once need
-// two workspaces.
+// Runs never allocate GPU memory and never synchronise; Prepare does both. Uses the device's
+// primary context, as PyTorch does, and leaves the calling thread's current context as it was.
+// Thread safety: none; one call at a time on one object. Runs of one object on two streams at once
+// need two workspaces.
 #pragma once
 
 #include <cstdint>
@@ -66,18 +69,18 @@ struct TensorInfo {
 
 class Runtime;
 
-// A run as a CUDA graph: replaying it costs one driver call and reads and writes the addresses of the capture.
-// Must not outlive its runtime.
+// A run as a CUDA graph: replaying it costs one driver call and reads and writes the addresses of
+// the capture. Must not outlive its runtime.
 class RuntimeGraph {
  public:
   ~RuntimeGraph();
   absl::Status Launch(CUstream stream);
-  // Other symbol values for the launches from here on, those under way keep theirs. One driver call for each
-  // kernel that takes a symbol. FAILED_PRECONDITION where more than such numbers would change: `past` may
-  // change from token to token, shapes may not.
+  // Other symbol values for the launches from here on, those under way keep theirs. One driver call
+  // for each kernel that takes a symbol. FAILED_PRECONDITION where more than such numbers would
+  // change: `past` may change from token to token, shapes may not.
   absl::Status SetSymbols(const SymbolValues& symbols);
-  // All launches of the entry point in order, those that the capture left out too: for tools that look at
-  // one kernel and its tensors.
+  // All launches of the entry point in order, those that the capture left out too: for tools that
+  // look at one kernel and its tensors.
   const LaunchList& launches() const { return launches_; }
 
  private:
@@ -94,9 +97,10 @@ class RuntimeGraph {
 
 class Runtime {
  public:
-  // Checks the program's form and that its arch runs on the device, loads every cubin and compares its
-  // parameters with the contract. FAILED_PRECONDITION when the device does not fit. The memory of copied
-  // weights, constants and prepared weights comes from the allocator when it has functions.
+  // Checks the program's form and that its arch runs on the device, loads every cubin and compares
+  // its parameters with the contract. FAILED_PRECONDITION when the device does not fit. The memory
+  // of copied weights, constants and prepared weights comes from the allocator when it has
+  // functions.
   static absl::StatusOr<std::unique_ptr<Runtime>> Load(const CudaDriver& driver, ProgramFiles files,
                                                        int device, DeviceAllocator allocator = {});
   ~Runtime();
@@ -121,8 +125,8 @@ class Runtime {
                                                   const SymbolValues& symbols) const;
 
   absl::Status Run(const Call& call, CUstream stream);
-  // Where `kernels` names any, the graph holds only their launches, as a measurement of one kernel wants;
-  // NOT_FOUND for a name that the entry point does not launch.
+  // Where `kernels` names any, the graph holds only their launches, as a measurement of one kernel
+  // wants; NOT_FOUND for a name that the entry point does not launch.
   absl::StatusOr<std::unique_ptr<RuntimeGraph>> Capture(const Call& call,
                                                         const std::set<std::string>& kernels = {});
 

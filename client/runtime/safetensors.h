@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A safetensors file mapped into memory: eight bytes of header length (little-endian), a JSON header with
-// dtype, shape and data_offsets of each tensor, then the tensors' bytes. Nothing is copied; everything that a
-// damaged or hostile header could say is checked before a tensor is handed out.
+// A safetensors file mapped into memory: eight bytes of header length (little-endian), a JSON
+// header with dtype, shape and data_offsets of each tensor, then the tensors' bytes. Nothing is
+// copied; everything that a damaged or hostile header could say is checked before a tensor is
+// handed out.
 //
-//   HACKC_ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsFile> file, SafetensorsFile::Open("model.safetensors"));
+//   HACKC_ASSIGN_OR_RETURN(std::unique_ptr<SafetensorsFile> file,
+//                          SafetensorsFile::Open("model.safetensors"));
 //   for (const StoredTensor& tensor : file->tensors()) ...
 //
 // The file must not be cut short while it is mapped. Thread safety: immutable once open.

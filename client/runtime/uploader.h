@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Host memory to the GPU as fast as the bus takes it: several threads read, and convert on the way, into one of two
-// pinned buffers while the other is copied. Reading a mapped file this way also reads the disk at several places.
+// Host memory to the GPU as fast as the bus takes it: several threads read, and convert on the way,
+// into one of two pinned buffers while the other is copied. Reading a mapped file this way also
+// reads the disk at several places.
 //
 //   Uploader uploader(driver);
-//   HACKC_RETURN_IF_ERROR(uploader.Copy(address, v1::DTYPE_BFLOAT16, data, v1::DTYPE_FLOAT32, count));
+//   HACKC_RETURN_IF_ERROR(
+//       uploader.Copy(address, v1::DTYPE_BFLOAT16, data, v1::DTYPE_FLOAT32, count));
 //
-// Host memory beside the source: 32 MiB, taken with the first large tensor. Must be used and destroyed with the
-// context current. Thread safety: none.
+// Host memory beside the source: 32 MiB, taken with the first large tensor. Must be used and
+// destroyed with the context current. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +28,8 @@ class Uploader {
   Uploader(const Uploader&) = delete;
   Uploader& operator=(const Uploader&) = delete;
 
-  // Returns when all is on the GPU. INVALID_ARGUMENT for two dtypes that differ and are not both floating.
+  // Returns when all is on the GPU. INVALID_ARGUMENT for two dtypes that differ and are not both
+  // floating.
   absl::Status Copy(CUdeviceptr target, v1::DType to, const void* source, v1::DType from,
                     int64_t count);
 

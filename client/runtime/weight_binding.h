@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The tensors that stay on the GPU between runs: the checkpoint's weights, bound one by one under their
-// Hugging Face names, the program's constants, and room for what `prepare` makes of both.
+// The tensors that stay on the GPU between runs: the checkpoint's weights, bound one by one under
+// their Hugging Face names, the program's constants, and room for what `prepare` makes of both.
 //
 //   HACKC_ASSIGN_OR_RETURN(ResidentTensors tensors, ResidentTensors::Create(driver, &program));
-//   HACKC_RETURN_IF_ERROR(tensors.Bind("model.norm.weight", {pointer, v1::DTYPE_BFLOAT16, {3584}, true}));
+//   HACKC_RETURN_IF_ERROR(
+//       tensors.Bind("model.norm.weight", {pointer, v1::DTYPE_BFLOAT16, {3584}, true}));
 //   if (!tensors.MissingWeights().empty()) ...
 //
 // Must be used with the context current. Thread safety: none.
@@ -23,8 +24,9 @@
 
 namespace hackc::client {
 
-// A dense row-major tensor of the caller. On the device it is used where it lies and must outlive the
-// runtime; on the host it is copied before Bind returns, with `convert` from another floating dtype.
+// A dense row-major tensor of the caller. On the device it is used where it lies and must outlive
+// the runtime; on the host it is copied before Bind returns, with `convert` from another floating
+// dtype.
 struct WeightTensor {
   const void* data = nullptr;
   v1::DType dtype = v1::DTYPE_UNSPECIFIED;
@@ -43,22 +45,25 @@ struct WeightInfo {
 
 class ResidentTensors {
  public:
-  // Uploads the constants. `program` must be checked (CheckProgram); it and the allocator must outlive this.
+  // Uploads the constants. `program` must be checked (CheckProgram); it and the allocator must
+  // outlive this.
   static absl::StatusOr<ResidentTensors> Create(const CudaDriver& driver,
                                                 const v1::Program* program,
                                                 const DeviceAllocator* allocator = nullptr);
 
-  // NOT_FOUND for a name that the program does not have, INVALID_ARGUMENT for another shape or dtype.
+  // NOT_FOUND for a name that the program does not have, INVALID_ARGUMENT for another shape or
+  // dtype.
   absl::Status Bind(const std::string& name, const WeightTensor& tensor);
 
   const std::vector<WeightInfo>& weights() const { return weights_; }
   std::vector<std::string> MissingWeights() const;
 
-  // Room for PREPARED tensors, filled with 0xff (NaN in every floating dtype), so that an element which
-  // no prepare kernel writes shows up in the results.
+  // Room for PREPARED tensors, filled with 0xff (NaN in every floating dtype), so that an element
+  // which no prepare kernel writes shows up in the results.
   absl::Status AllocatePrepared(CUstream stream);
 
-  // Frees the buffers of uploads, and uploaded weights that only `prepare` read; on a prepared model they would be a second copy.
+  // Frees the buffers of uploads, and uploaded weights that only `prepare` read; on a prepared
+  // model they would be a second copy.
   void ReleaseUploadsUnusedBy(
       const google::protobuf::RepeatedPtrField<v1::EntryPoint>& entry_points);
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// hackc-selftest DIR: loads a program folder, fills its weights with seeded random values, runs an entry
-// point on poisoned memory and checks that every output element was written with a finite number, that
-// nothing was written round the outputs and the workspace, and that a second run gives the same bits.
-// Needs a GPU and no framework; made to run under compute-sanitizer.
+// hackc-selftest DIR: loads a program folder, fills its weights with seeded random values, runs an
+// entry point on poisoned memory and checks that every output element was written with a finite
+// number, that nothing was written round the outputs and the workspace, and that a second run gives
+// the same bits. Needs a GPU and no framework; made to run under compute-sanitizer.
 //
 //   hackc-client submit model.json --layers 2 --local --out out
 //   compute-sanitizer --tool memcheck --error-exitcode 9 hackc-selftest out --seq 1,7,33
-//   hackc-selftest out --entry decode --batch 3 --past 40 --seq 1    # sequences of 40, 0 and 13 tokens
+//   hackc-selftest out --entry decode --batch 3 --past 40 --seq 1    # sequences of 40, 0 and 13
+//                                                                    tokens
 #include <cmath>
 #include <cstdint>
 #include <cstring>

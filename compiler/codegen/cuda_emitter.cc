@@ -38,7 +38,7 @@ class Emitter {
   }
 
  private:
-  // ---- the function around the body -----------------------------------------------------------------
+  // ---- the function around the body -------------------------------------------------------------
   std::string Parameters() {
     std::string text;
     auto add = [&](const std::string& parameter) {
@@ -101,7 +101,7 @@ class Emitter {
     return text;
   }
 
-  // ---- statements -----------------------------------------------------------------------------------
+  // ---- statements -------------------------------------------------------------------------------
   void Line(const auto&... parts) {
     body_.append(static_cast<size_t>(indent_) * 2, ' ');
     body_ += Cat(parts..., "\n");
@@ -255,7 +255,7 @@ class Emitter {
          exprs_.Print(n.value), ");");
   }
 
-  // ---- sm_90a ---------------------------------------------------------------------------------------
+  // ---- sm_90a -----------------------------------------------------------------------------------
   void Emit(const ir::Role& role) {
     const std::string thread = exprs_.Print(ir::MakeBuiltin(ir::BuiltinKind::kThread));
     Line("if (", thread, " >= ", 32 * role.first, " && ", thread, " < ",

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Kernel IR expressions as CUDA C++: one printer for one kernel. The emitter declares buffers and ranges as
-// it meets them; expressions then print with the fewest parentheses that keep their tree.
+// Kernel IR expressions as CUDA C++: one printer for one kernel. The emitter declares buffers and
+// ranges as it meets them; expressions then print with the fewest parentheses that keep their tree.
 //
 //   CudaExprs exprs({{"seq", 1, 2048}});
 //   exprs.DeclareGlobal({"x", DType::kBF16, {MakeSymbol("seq"), IntLit(64)}});
 //   exprs.Print(f32(@x[%m, %k]))        // "bf16_to_float(x[m * 64 + k])"
 //
-// Indices are int. A buffer that may hold 2^31 bytes or more is indexed in long long. Division and remainder
-// of what is provably not negative are C's own; otherwise helpers that round towards minus infinity.
-// Thread safety: an object belongs to one thread.
+// Indices are int. A buffer that may hold 2^31 bytes or more is indexed in long long. Division and
+// remainder of what is provably not negative are C's own; otherwise helpers that round towards
+// minus infinity. Thread safety: an object belongs to one thread.
 #pragma once
 
 #include <map>

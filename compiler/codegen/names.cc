@@ -7,7 +7,8 @@
 namespace hackc::codegen {
 namespace {
 
-// Keywords that an IR name might be, and the built-in functions and variables that generated text uses.
+// Keywords that an IR name might be, and the built-in functions and variables that generated text
+// uses.
 constexpr std::string_view kReserved[] = {
     "alignas",   "and",      "asm",      "auto",        "bool",     "break",    "case",
     "char",      "class",    "const",    "continue",    "default",  "delete",   "do",

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// C++ names for the names of an IR function. IR keeps variables (%x), buffers (@x) and symbols (x) apart
-// and allows any word; C++ has one namespace and reserves words.
+// C++ names for the names of an IR function. IR keeps variables (%x), buffers (@x) and symbols (x)
+// apart and allows any word; C++ has one namespace and reserves words.
 //
 //   Names names;
 //   names.Get(Names::Kind::kBuffer, "x");    // "x"
 //   names.Get(Names::Kind::kVar, "x");       // "x_1"
 //   names.Get(Names::Kind::kVar, "for");     // "for_1"
 //
-// The same question always gets the same answer; answers depend on the order of first questions only.
-// Thread safety: an object belongs to one thread.
+// The same question always gets the same answer; answers depend on the order of first questions
+// only. Thread safety: an object belongs to one thread.
 #pragma once
 
 #include <map>

@@ -25,7 +25,8 @@ std::string Places(int count, int first) {
   return List(count, [&](int i) { return Cat("%", first + i); });
 }
 
-// ldmatrix of `count` 8x8 matrices: this lane gives the address of a row and gets one register of each.
+// ldmatrix of `count` 8x8 matrices: this lane gives the address of a row and gets one register of
+// each.
 Entry LoadMatrix(int count, bool transposed) {
   std::string name = Cat("load_matrix_x", count, transposed ? "_transposed" : "");
   const std::string registers = List(count, [](int i) { return Cat("\"=r\"(r[", i, "])"); });
@@ -83,8 +84,9 @@ Entry Instruction(const std::string& name, const std::string& ptx, bool constant
               constant ? " %0;\" :: \"n\"(value) : " : ";\" ::: ", "\"memory\");\n}")};
 }
 
-// An asm statement that reads or writes memory is volatile and clobbers memory, so that it stays between
-// its barriers. Pointers into shared memory are converted to the 32-bit addresses that PTX wants.
+// An asm statement that reads or writes memory is volatile and clobbers memory, so that it stays
+// between its barriers. Pointers into shared memory are converted to the 32-bit addresses that PTX
+// wants.
 std::vector<Entry> MakeTable() {
   std::vector<Entry> table = {
       {"bf16", "", "typedef unsigned short bf16;"},

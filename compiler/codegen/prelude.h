@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The device functions that generated kernels call: conversions of 16-bit floats and named wrappers of the
-// PTX instructions that C++ cannot say. No CUDA header is needed, which spares NVRTC most of its time.
+// The device functions that generated kernels call: conversions of 16-bit floats and named wrappers
+// of the PTX instructions that C++ cannot say. No CUDA header is needed, which spares NVRTC most of
+// its time.
 //
 //   Prelude prelude;
 //   prelude.Use("float_to_bf16");
@@ -21,7 +22,8 @@ namespace hackc::codegen {
 
 class Prelude {
  public:
-  // Marks an entry, and what it builds on, as used, and returns its name. HACKC_CHECK that it exists.
+  // Marks an entry, and what it builds on, as used, and returns its name. HACKC_CHECK that it
+  // exists.
   std::string Use(std::string_view name);
   // The wrapper of one form of wgmma; tables of them would be longer than the kernels.
   std::string UseWgmma(const ir::Wgmma& n, bool a_in_registers);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What an architecture is, as data: one row a model_type. The config's numbers fill in the rest; the builder
-// knows no architecture by name.
+// What an architecture is, as data: one row a model_type. The config's numbers fill in the rest;
+// the builder knows no architecture by name.
 //
 //   const ArchitectureFacts* facts = FindArchitecture("qwen2");
 //   facts->qkv_bias == BiasRule::kAlways

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Typed access to one object of a config. It remembers which keys were asked for, so that whatever is left
-// can be refused instead of ignored.
+// Typed access to one object of a config. It remembers which keys were asked for, so that whatever
+// is left can be refused instead of ignored.
 //
 //   ConfigReader reader(config, "config");
 //   HACKC_ASSIGN_OR_RETURN(int64_t hidden, reader.RequiredInteger("hidden_size", 1, 1 << 20));
 //   for (const std::string& key : reader.UnreadKeys()) ...
 //
-// A key with the value null counts as absent, as transformers writes it. Thread safety: one reader, one thread.
+// A key with the value null counts as absent, as transformers writes it. Thread safety: one reader,
+// one thread.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +55,8 @@ class ConfigReader {
   std::set<std::string> read_;
 };
 
-// One setting that may be spelled in several places: its value from the first reader and key that has it. All
-// spellings that are there must agree; the error names both.
+// One setting that may be spelled in several places: its value from the first reader and key that
+// has it. All spellings that are there must agree; the error names both.
 struct Spelling {
   ConfigReader* reader;
   std::string key;

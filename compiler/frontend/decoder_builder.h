@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes a decoder as Graph IR: segment `embed`, one segment for each group of equal layers, segment `head`.
+// Writes a decoder as Graph IR: segment `embed`, one segment for each group of equal layers,
+// segment `head`.
 //
 //   ir::GraphModule graph = BuildDecoder(decoder, options);
 //

@@ -16,8 +16,8 @@
 namespace hackc::frontend {
 namespace {
 
-// Larger than any published model by a factor of four at least, and small enough that no product of two of
-// them leaves 64 bits.
+// Larger than any published model by a factor of four at least, and small enough that no product of
+// two of them leaves 64 bits.
 constexpr int64_t kMaxVocab = int64_t{1} << 24;
 constexpr int64_t kMaxFeatures = int64_t{1} << 20;
 constexpr int64_t kMaxHeads = int64_t{1} << 14;

@@ -6,16 +6,18 @@
 //   HACKC_ASSIGN_OR_RETURN(ir::GraphModule graph, BuildGraph(config_json, options));
 //
 // The graph takes input `input_ids` i32[batch, seq] and gives `logits` f32[batch, seq, vocab]. With
-// options.past.max > 0 each layer also keeps states "layers.N.key_cache" and "layers.N.value_cache",
-// [batch, past.max + seq.max, key/value heads, head_dim]. Input `past_lengths` i32[batch] says how many tokens
-// of each sequence they hold, symbol `past` how many at most.
+// options.past.max > 0 each layer also keeps states "layers.N.key_cache" and
+// "layers.N.value_cache", [batch, past.max + seq.max, key/value heads, head_dim]. Input
+// `past_lengths` i32[batch] says how many tokens of each sequence they hold, symbol `past` how many
+// at most.
 //
-// With options.page_size > 0 the caches are [pages, page_size, key/value heads, head_dim], and input `page_table`
-// i32[batch, ceil((past.max + seq.max) / page_size)] says where the pages of each sequence lie. With
-// options.last_logits the logits are [batch, 1, vocab], those at positions `last_positions` i32[batch] of a call.
+// With options.page_size > 0 the caches are [pages, page_size, key/value heads, head_dim], and
+// input `page_table` i32[batch, ceil((past.max + seq.max) / page_size)] says where the pages of
+// each sequence lie. With options.last_logits the logits are [batch, 1, vocab], those at positions
+// `last_positions` i32[batch] of a call.
 //
-// Errors are INVALID_ARGUMENT and start with the path of the field: "config.hidden_size: expected ...".
-// Thread safety: pure functions.
+// Errors are INVALID_ARGUMENT and start with the path of the field: "config.hidden_size: expected
+// ...". Thread safety: pure functions.
 #pragma once
 
 #include <cstdint>

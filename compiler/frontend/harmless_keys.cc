@@ -9,8 +9,8 @@
 namespace hackc::frontend {
 namespace {
 
-// Harmless whatever their value. `pretraining_tp` only splits products that transformers then adds up again;
-// `attention_dropout` and its like act in training alone; `use_cache` changes speed.
+// Harmless whatever their value. `pretraining_tp` only splits products that transformers then adds
+// up again; `attention_dropout` and its like act in training alone; `use_cache` changes speed.
 const std::set<std::string>& AnyValue() {
   static const auto* keys = new std::set<std::string>{
       // Bookkeeping.

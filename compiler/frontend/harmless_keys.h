@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Config keys that do not change what a decoder computes from a prompt: tokens, training, generation
-// defaults, bookkeeping. Whatever is neither read nor listed here is refused by the caller.
+// Config keys that do not change what a decoder computes from a prompt: tokens, training,
+// generation defaults, bookkeeping. Whatever is neither read nor listed here is refused by the
+// caller.
 //
 //   HACKC_ASSIGN_OR_RETURN(bool harmless, IsHarmless("use_cache", value, reader));
 //

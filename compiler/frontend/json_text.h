@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Strict JSON: what a general parser lets pass but a person would want to hear about is refused (a key
-// given twice, nesting or size without measure).
+// Strict JSON: what a general parser lets pass but a person would want to hear about is refused (a
+// key given twice, nesting or size without measure).
 //
 //   HACKC_ASSIGN_OR_RETURN(nlohmann::json config, ParseJsonObject(text, "config"));
 //

@@ -27,7 +27,8 @@ struct LayerGroup {
   int period = 1;  // layers in one repeat
 };
 
-// Covers the layers with groups, each as long as it can be; of equally long ones the shortest period.
+// Covers the layers with groups, each as long as it can be; of equally long ones the shortest
+// period.
 std::vector<LayerGroup> GroupLayers(const std::vector<LayerKind>& kinds);
 
 }  // namespace hackc::frontend

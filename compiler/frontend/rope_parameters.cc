@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// transformers computes inverse frequencies in float32, and checkpoints were trained with those values: the
-// functions below do the same arithmetic in the same precision, step for step.
+// transformers computes inverse frequencies in float32, and checkpoints were trained with those
+// values: the functions below do the same arithmetic in the same precision, step for step.
 #include "compiler/frontend/rope_parameters.h"
 
 #include <algorithm>
@@ -60,7 +60,8 @@ absl::StatusOr<RopeParameters> Linear(RopeContext& context) {
   return Make(frequencies);
 }
 
-// The base grows with the length once it exceeds max_position_embeddings; up to there it is the plain rope.
+// The base grows with the length once it exceeds max_position_embeddings; up to there it is the
+// plain rope.
 absl::StatusOr<RopeParameters> Dynamic(RopeContext& context) {
   HACKC_ASSIGN_OR_RETURN(const double factor,
                          context.reader.RequiredNumber("factor", 0, kMaxFactor));
@@ -105,8 +106,8 @@ double YarnScale(double factor, double mscale) {
   return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
 }
 
-// Dims that turn often over the original length are kept, those that turn seldom are stretched, with a
-// linear ramp between; cosine and sine are scaled to keep the attention's temperature.
+// Dims that turn often over the original length are kept, those that turn seldom are stretched,
+// with a linear ramp between; cosine and sine are scaled to keep the attention's temperature.
 absl::StatusOr<RopeParameters> Yarn(RopeContext& context) {
   ConfigReader& reader = context.reader;
   HACKC_ASSIGN_OR_RETURN(const double factor, reader.RequiredNumber("factor", 0, kMaxFactor));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rotary embedding of a config: its type and numbers, read from both generations of keys, and the inverse
-// frequencies that follow.
+// Rotary embedding of a config: its type and numbers, read from both generations of keys, and the
+// inverse frequencies that follow.
 //
 //   config.rope_theta, config.rope_scaling {type | rope_type, factor, ...}   until transformers 4
 //   config.rope_parameters {rope_type, rope_theta, factor, ...}              from transformers 5
@@ -24,8 +24,8 @@ struct RopeParameters {
   int64_t dynamic_length = 0;
 };
 
-// `longest` is the largest number of positions that the request allows; `max_positions` the config's
-// max_position_embeddings.
+// `longest` is the largest number of positions that the request allows; `max_positions` the
+// config's max_position_embeddings.
 absl::StatusOr<RopeParameters> ReadRopeParameters(ConfigReader& config, int64_t head_dim,
                                                   int64_t max_positions, int64_t longest);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reference semantics of Graph IR: each operation as graph.h states it, in float64, one loop a dimension.
+// Reference semantics of Graph IR: each operation as graph.h states it, in float64, one loop a
+// dimension.
 //
 //   RunInputs run;
 //   run.symbols = {{"batch", 1}, {"seq", 13}};
@@ -8,8 +9,8 @@
 //   HACKC_ASSIGN_OR_RETURN(auto outputs, RunGraph(module, run));
 //   outputs.at("logits");
 //
-// The module must verify (ir::VerifyGraph). Missing or ill-shaped inputs are INVALID_ARGUMENT and name the value.
-// Thread safety: runs share nothing but what `run` points to.
+// The module must verify (ir::VerifyGraph). Missing or ill-shaped inputs are INVALID_ARGUMENT and
+// name the value. Thread safety: runs share nothing but what `run` points to.
 #pragma once
 
 #include <map>

@@ -7,9 +7,10 @@
 // cp.async copy before its wait and a barrier.
 //
 // A kernel with roles, mbarriers, bulk copies or wgmma runs warp by warp, in an order drawn from
-// `schedule_seed`; bulk copies land at drawn times. Then refused as well: deadlocks, with what each warp
-// waits for; accesses that no chain of waits and arrivals orders; units that read what threads wrote
-// with no proxy fence between; registers touched while a wgmma uses them, or with no fence before.
+// `schedule_seed`; bulk copies land at drawn times. Then refused as well: deadlocks, with what each
+// warp waits for; accesses that no chain of waits and arrivals orders; units that read what threads
+// wrote with no proxy fence between; registers touched while a wgmma uses them, or with no fence
+// before.
 //
 //   FunctionRun run;                              // function_run.h
 //   run.arithmetic = Arithmetic::kHardware;       // float32, as the GPU computes

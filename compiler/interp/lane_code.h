@@ -109,7 +109,8 @@ class LaneCode {
   Runner ByWarp(const char* what, Body body);
   LaneMemory* Mbarriers(const std::string& name);
   const BoundMap* MapOf(const std::string& name, size_t coordinates);
-  // Each element of the box at `coordinates`: visit(global offset or -1 outside, offset in `memory`).
+  // Each element of the box at `coordinates`: visit(global offset or -1 outside, offset in
+  // `memory`).
   template <typename Visit>
   void ForEachInBox(const BoundMap& map, const std::vector<int64_t>& coordinates,
                     const LaneMemory& memory, int64_t offset, Visit visit);

@@ -97,8 +97,8 @@ class LaneMemory {
   void Launch(int64_t offset, const Accessor& by);
   void Land(int64_t offset, Cell value, const Accessor& by);
 
-  // Registers that a wgmma of this lane uses: from HoldFragment to Settle nobody else may write them,
-  // nor read them when they are `written`. Fails where a fence lacks. `reset`: may be poison.
+  // Registers that a wgmma of this lane uses: from HoldFragment to Settle nobody else may write
+  // them, nor read them when they are `written`. Fails where a fence lacks. `reset`: may be poison.
   Cell HoldFragment(int64_t offset, const Accessor& by, bool written, bool reset);
   void SetFragment(int64_t offset, Cell value, const Accessor& by) {
     cells_[Slot(offset, by)] = value;

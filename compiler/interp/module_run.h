@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs Module<Op>: resolves shapes and sources, repeats segments, carries values. Shared by the Graph and
-// Tensor interpreters; a level adds how it evaluates one operation.
+// Runs Module<Op>: resolves shapes and sources, repeats segments, carries values. Shared by the
+// Graph and Tensor interpreters; a level adds how it evaluates one operation.
 //
 // Thread safety: one run, one thread.
 #pragma once
@@ -19,7 +19,8 @@
 
 namespace hackc::interp {
 
-// Values that are seen at one place of a run. States are referred to, not held: writing one updates the run's.
+// Values that are seen at one place of a run. States are referred to, not held: writing one updates
+// the run's.
 class Environment {
  public:
   explicit Environment(const RunInputs& run) : run_(run) {}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What one run of a Graph or Tensor module is given, and what it may report. Shared by both interpreters.
+// What one run of a Graph or Tensor module is given, and what it may report. Shared by both
+// interpreters.
 //
 // Thread safety: plain values; `weights` and `observe` are called on the caller's thread.
 #pragma once
@@ -17,10 +18,11 @@ namespace hackc::interp {
 struct RunInputs {
   std::map<std::string, int64_t> symbols;    // batch, seq, past
   std::map<std::string, TensorData> inputs;  // by source name
-  // A tensor of the checkpoint by its name ("{layer}" replaced). The pointer stays valid during the run.
+  // A tensor of the checkpoint by its name ("{layer}" replaced). The pointer stays valid during the
+  // run.
   std::function<absl::StatusOr<const TensorData*>(const std::string& weight_name)> weights;
-  // State by its name ("{layer}" replaced), updated in place; one that is absent starts as zeros. May be
-  // null for a module without state.
+  // State by its name ("{layer}" replaced), updated in place; one that is absent starts as zeros.
+  // May be null for a module without state.
   std::map<std::string, TensorData>* states = nullptr;
   // Round weights, constants and each operation's output to their dtypes; otherwise all is float64.
   bool round_to_storage = false;

@@ -10,8 +10,9 @@
 namespace hackc::interp {
 namespace {
 
-// Rounds to `digits` significant bits (the hidden one included) with exponents in [minimum, maximum].
-// Scaling by powers of two is exact, so the one rounding is that of nearbyint: to nearest, ties to even.
+// Rounds to `digits` significant bits (the hidden one included) with exponents in [minimum,
+// maximum]. Scaling by powers of two is exact, so the one rounding is that of nearbyint: to
+// nearest, ties to even.
 double RoundFloat(double value, int digits, int minimum, int maximum) {
   if (value == 0 || !std::isfinite(value)) return value;
   const int exponent = std::max(std::ilogb(value), minimum);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Dense tensors that the interpreters compute on, and exact rounding of float64 to the storage dtypes.
+// Dense tensors that the interpreters compute on, and exact rounding of float64 to the storage
+// dtypes.
 //
 //   TensorData x = TensorData::Zeros(ir::DType::kBF16, {2, 3});
 //   x.At({1, 2}) = 1.0 / 3;
@@ -16,8 +17,8 @@
 
 namespace hackc::interp {
 
-// The value of `dtype` nearest to `value` (floats: ties to even, overflow to infinity, subnormals kept;
-// integers: towards zero, bool: 0 or 1).
+// The value of `dtype` nearest to `value` (floats: ties to even, overflow to infinity, subnormals
+// kept; integers: towards zero, bool: 0 or 1).
 double RoundTo(ir::DType dtype, double value);
 
 // Row-major; integers are held exactly up to 2^53.

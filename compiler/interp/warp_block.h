@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What the warps of one running block share when each runs on its own (warp_scheduler.h): who has seen
-// what, barriers, mbarriers, copies and matrix products in flight.
+// What the warps of one running block share when each runs on its own (warp_scheduler.h): who has
+// seen what, barriers, mbarriers, copies and matrix products in flight.
 //
-// Order is kept as vector clocks. Each thread and each unit counts its own epochs; `seen[j]` of a thread
-// is the last epoch of j that happened before what the thread does now, `fenced[j]` the same behind a
-// proxy fence. Arriving at a barrier publishes what a thread has seen and starts a new epoch of its own;
-// a wait that ends joins what was published. Units: wgmma of each warpgroup (an epoch each), bulk stores
-// (reads, then writes; an epoch each), bulk loads of each mbarrier (an epoch is a phase).
+// Order is kept as vector clocks. Each thread and each unit counts its own epochs; `seen[j]` of a
+// thread is the last epoch of j that happened before what the thread does now, `fenced[j]` the same
+// behind a proxy fence. Arriving at a barrier publishes what a thread has seen and starts a new
+// epoch of its own; a wait that ends joins what was published. Units: wgmma of each warpgroup (an
+// epoch each), bulk stores (reads, then writes; an epoch each), bulk loads of each mbarrier (an
+// epoch is a phase).
 //
 // Thread safety: that of WarpScheduler.
 #pragma once
@@ -72,7 +73,8 @@ class WarpBlock {
   void WaitForStores(int lane, int pending, bool read);
 
   // ---- wgmma ----
-  // Whoever of the warpgroup's four warps comes last does `act`. All must come with the same `words`.
+  // Whoever of the warpgroup's four warps comes last does `act`. All must come with the same
+  // `words`.
   void Together(int warp, const void* statement, std::vector<int64_t> words,
                 const std::function<void()>& act);
   // How the next wgmma of the warpgroup sees memory: what all its threads have seen.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ldmatrix and mma.sync of one warp and wgmma of a warpgroup, with the fragment layouts of the PTX manual.
+// ldmatrix and mma.sync of one warp and wgmma of a warpgroup, with the fragment layouts of the PTX
+// manual.
 //
 // With g = lane / 4 and t = lane % 4, element i of a lane's fragment is
 //   m16n8k16 a: row g + 8 * (i / 2 % 2), column 2t + i % 2 + 8 * (i / 4)
@@ -7,8 +8,8 @@
 //   m16n8k8  a: row g + 8 * (i % 2), column t + 4 * (i / 2)
 //            b: row t + 4 * i, column g
 //   both     c: row g + 8 * (i / 2), column 2t + i % 2
-// Warp w of a warpgroup has rows 16w to 16w + 15 of wgmma's a and c, with k as in mma; elements 4j to
-// 4j + 3 of its c are columns 8j to 8j + 7.
+// Warp w of a warpgroup has rows 16w to 16w + 15 of wgmma's a and c, with k as in mma; elements 4j
+// to 4j + 3 of its c are columns 8j to 8j + 7.
 //
 // Thread safety: none; they change the given state.
 #pragma once
@@ -60,8 +61,9 @@ struct SharedOperand {
   int64_t offset;
 };
 
-// wgmma of warpgroup `group`, as the interpreter of warps runs it: the sum is there at once, but registers
-// are held until the group is waited for, and shared memory is read in the name of the unit.
+// wgmma of warpgroup `group`, as the interpreter of warps runs it: the sum is there at once, but
+// registers are held until the group is waited for, and shared memory is read in the name of the
+// unit.
 void WgmmaOfWarpgroup(const ir::Wgmma& n, int group, SharedOperand c, SharedOperand a,
                       SharedOperand b, bool reset, LaneState& state);
 

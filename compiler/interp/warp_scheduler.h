@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Runs the warps of a block as programs of their own, one at a time, switching only where a warp waits
-// or yields; which one goes next is drawn from a seed. Works of units beside the warps (bulk copies) are
-// drawn like warps.
+// Runs the warps of a block as programs of their own, one at a time, switching only where a warp
+// waits or yields; which one goes next is drawn from a seed. Works of units beside the warps (bulk
+// copies) are drawn like warps.
 //
 //   WarpScheduler scheduler(4, /*seed=*/1, hooks);
-//   scheduler.Run([&](int warp) { scheduler.WaitUntil([&] { return ready; }, [] { return "..."; }); });
+//   scheduler.Run([&](int warp) {
+//     scheduler.WaitUntil([&] { return ready; }, [] { return "..."; });
+//   });
 //
-// Fails with "deadlock" and what each warp waits for when none can go on. Thread safety: each warp has a
-// thread of the process, but only one runs at any time; bodies need no locks.
+// Fails with "deadlock" and what each warp waits for when none can go on. Thread safety: each warp
+// has a thread of the process, but only one runs at any time; bodies need no locks.
 #pragma once
 
 #include <functional>

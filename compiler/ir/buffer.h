@@ -11,14 +11,15 @@
 
 namespace hackc::ir {
 
-// The line of the text that something was parsed from, for messages; 0 where there was none. It does
-// not count when things are compared.
+// The line of the text that something was parsed from, for messages; 0 where there was none. It
+// does not count when things are compared.
 struct SourceLine {
   int number = 0;
   bool operator==(const SourceLine&) const { return true; }
 };
 
-// A runtime integer with inclusive bounds. min == max is allowed and makes it static in all but name.
+// A runtime integer with inclusive bounds. min == max is allowed and makes it static in all but
+// name.
 struct SymbolDecl {
   std::string name;
   int64_t min = 1;

@@ -45,14 +45,14 @@ inline int ThreadMask(const std::vector<Digit>& digits) {
   return mask;
 }
 
-// Matrix instructions sum over this axis: its last digit is one, what stands before says which warps take which
-// part.
+// Matrix instructions sum over this axis: its last digit is one, what stands before says which
+// warps take which part.
 inline bool IsMatrix(const std::vector<Digit>& digits) {
   return !digits.empty() && digits.back().kind == Digit::Kind::kMatrix;
 }
 
-// How threads fill an array in memory: up to `vector` elements at a time along its last dimension, threads over what
-// is left, registers for the rest. Digits of each dimension.
+// How threads fill an array in memory: up to `vector` elements at a time along its last dimension,
+// threads over what is left, registers for the rest. Digits of each dimension.
 inline std::vector<std::vector<Digit>> FillLayout(const std::vector<int64_t>& extents,
                                                   int64_t vector, int64_t threads) {
   std::vector<std::vector<Digit>> layout(extents.size());
@@ -72,7 +72,8 @@ inline std::vector<std::vector<Digit>> FillLayout(const std::vector<int64_t>& ex
   return layout;
 }
 
-// How the rows and the columns of a matrix fragment end: of 16 rows and 8 columns a thread holds 2 x 2.
+// How the rows and the columns of a matrix fragment end: of 16 rows and 8 columns a thread holds 2
+// x 2.
 inline constexpr Digit kRowEnd[] = {{Digit::Kind::kRegister, 2, 1}, {Digit::Kind::kThread, 8, 4}};
 inline constexpr Digit kColumnEnd[] = {{Digit::Kind::kThread, 4, 1},
                                        {Digit::Kind::kRegister, 2, 1}};

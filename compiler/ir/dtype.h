@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Element types of every IR. Index arithmetic is kI32 in text and code; interpreters evaluate it in 64 bits.
+// Element types of every IR. Index arithmetic is kI32 in text and code; interpreters evaluate it in
+// 64 bits.
 //
-//   Name(DType::kBF16) == "bf16";  FromName<DType>("bf16") == DType::kBF16;  SizeOf(DType::kBF16) == 2
+//   Name(DType::kBF16) == "bf16";  FromName<DType>("bf16") == DType::kBF16;
+//   SizeOf(DType::kBF16) == 2
 //
 // Thread safety: pure functions.
 #pragma once

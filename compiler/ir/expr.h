@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Scalar expressions, shared by Tensor, Loop, Tile and Kernel IR, and the formulas of dims and grids.
-// Immutable trees with shared ownership; a handle is cheap to copy and safe to share between threads.
+// Scalar expressions, shared by Tensor, Loop, Tile and Kernel IR, and the formulas of dims and
+// grids. Immutable trees with shared ownership; a handle is cheap to copy and safe to share between
+// threads.
 //
 //   Expr m = Axis("m"), k = Axis("k");
 //   Expr product = Cast(DType::kF32, Load("x", DType::kBF16, {m, k})) * FloatLit(0.5);
 //   Print(product) == "(f32(@x[%m, %k]) * 0.5)"
 //
-// Text: %name a variable (loop axis or let), name a symbol, @name[i, j] a load, infix arithmetic fully
-// parenthesised, select(c, a, b) lazy in its branches, dtype(x) a cast. Literals: 3 is i32, 3l is i64,
-// 0.5 is f32, 0.5:f64 names another dtype; true, false, inf, -inf and nan.
+// Text: %name a variable (loop axis or let), name a symbol, @name[i, j] a load, infix arithmetic
+// fully parenthesised, select(c, a, b) lazy in its branches, dtype(x) a cast. Literals: 3 is i32,
+// 3l is i64, 0.5 is f32, 0.5:f64 names another dtype; true, false, inf, -inf and nan.
 //
-// The makers fold constants (integers exactly; floats never, except through integer literals in index
-// arithmetic) and nothing more; see simplify.h for rules that need ranges.
+// The makers fold constants (integers exactly; floats never, except through integer literals in
+// index arithmetic) and nothing more; see simplify.h for rules that need ranges.
 #pragma once
 
 #include <cstdint>
@@ -183,15 +184,16 @@ struct ExprHash {
   size_t operator()(const Expr& e) const { return e ? e->hash : 0; }
 };
 
-// Calls the visits on `e` and everything below it, parents first. A visit of one kind of node sees only those:
+// Calls the visits on `e` and everything below it, parents first. A visit of one kind of node sees
+// only those:
 //   Walk(e, [&](const Load& load) { Use(load.buffer); });
 void WalkNodes(const Expr& e, const std::function<void(const Expr&)>& visit);
 void Walk(const Expr& e, auto&&... visits) {
   WalkNodes(e, [&](const Expr& node) { (VisitHandle(node, visits), ...); });
 }
 
-// Rebuilds `e` bottom-up: `rewrite` sees each node, or each of one kind, after its children; returning null keeps
-// the node. Subtrees that do not change keep their handle.
+// Rebuilds `e` bottom-up: `rewrite` sees each node, or each of one kind, after its children;
+// returning null keeps the node. Subtrees that do not change keep their handle.
 Expr RewriteNodes(const Expr& e, const std::function<Expr(const Expr&)>& rewrite);
 template <typename Visit>
 Expr Rewrite(const Expr& e, Visit&& rewrite) {
@@ -222,7 +224,8 @@ const T* As(const Expr& e) {
   return e ? std::get_if<T>(&e->node) : nullptr;
 }
 
-// Integers of one dtype, or a literal that takes the other's: what IR before its verification may lack.
+// Integers of one dtype, or a literal that takes the other's: what IR before its verification may
+// lack.
 inline bool CanSubtract(const Expr& a, const Expr& b) {
   return IsInteger(a->dtype) && IsInteger(b->dtype) &&
          (a->dtype == b->dtype || AsInt(a) || AsInt(b));

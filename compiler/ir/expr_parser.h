@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Expressions from text: the inverse of Print(Expr). Text that does not type is refused with line and column.
+// Expressions from text: the inverse of Print(Expr). Text that does not type is refused with line
+// and column.
 //
 //   ExprScope scope;
 //   scope.variable = [](std::string_view name) { return std::optional(DType::kI32); };
@@ -7,8 +8,8 @@
 //   TextLexer lexer("(f32(@x[%m, (%k + 1)]) * 0.5)");
 //   HACKC_ASSIGN_OR_RETURN(Expr e, ParseExpr(lexer, scope));
 //
-// Nesting is capped at kMaxExprDepth. The makers' constant folding applies, so printed text is a fixed point.
-// Thread safety: pure functions.
+// Nesting is capped at kMaxExprDepth. The makers' constant folding applies, so printed text is a
+// fixed point. Thread safety: pure functions.
 #pragma once
 
 #include <functional>
@@ -22,8 +23,8 @@
 
 namespace hackc::ir {
 
-// What names mean where an expression stands; nullopt or false: not known here. An empty callback knows
-// nothing, except `symbol`: when it is empty, every plain word is a symbol.
+// What names mean where an expression stands; nullopt or false: not known here. An empty callback
+// knows nothing, except `symbol`: when it is empty, every plain word is a symbol.
 struct ExprScope {
   std::function<std::optional<DType>(std::string_view name)> variable;  // %name
   std::function<std::optional<DType>(std::string_view name)> buffer;    // @name

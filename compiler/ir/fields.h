@@ -71,7 +71,8 @@ concept NodeWithFields = requires(const T* node) {
   FieldsOf(node);
 };
 
-// Equality of nodes field by field. A type for which == says something else has a SameValue of its own.
+// Equality of nodes field by field. A type for which == says something else has a SameValue of its
+// own.
 inline bool SameValue(double a, double b) { return a == b && std::signbit(a) == std::signbit(b); }
 template <typename T>
 bool SameValue(const T& a, const T& b) {
@@ -94,7 +95,8 @@ bool SameValue(const std::variant<Kinds...>& a, const std::variant<Kinds...>& b)
          std::visit([&]<typename T>(const T& x) { return SameValue(x, std::get<T>(b)); }, a);
 }
 
-// Calls `visit` where `node` is of the kind, or one of the kinds, that it takes; a default result elsewhere.
+// Calls `visit` where `node` is of the kind, or one of the kinds, that it takes; a default result
+// elsewhere.
 template <typename Result = void, typename Visit, typename... Kinds>
 Result VisitKind(const std::variant<Kinds...>& node, Visit& visit) {
   static_assert((std::is_invocable_v<Visit&, const Kinds&> || ...), "takes no kind of node");

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Graph IR: the model as its architecture says it, and nothing of the GPU. Every operation computes in
-// float32 (interpreter: float64) and rounds once, to the dtype of its output.
+// Graph IR: the model as its architecture says it, and nothing of the GPU. Every operation computes
+// in float32 (interpreter: float64) and rounds once, to the dtype of its output.
 //
 //   %q: bf16[batch, seq, 3584] = linear(%h, %wq, %bq)
-//   %a: bf16[batch, seq, 28, 128] = attention(%q2, %k2, %v) {scale = 0.08838834764831845, window = 0}
+//   %a: bf16[batch, seq, 28, 128] = attention(%q2, %k2, %v) {scale = 0.088, window = 0}
 //
-// Conventions: activations are [batch, seq, features] or [batch, seq, heads, head_dim]; weights are as the
-// checkpoint holds them ([out, in] for linear).
+// Conventions: activations are [batch, seq, features] or [batch, seq, heads, head_dim]; weights are
+// as the checkpoint holds them ([out, in] for linear).
 //
-// With a symbol `past` the module continues sequences. Operations that depend on positions then read
-// `past_lengths`, i32[batch]: start(b) = past_lengths[b], clamped into 0..past, tokens of sequence b are in the
-// cache already, and its token s stands at position start(b) + s. `past` itself is only their upper bound.
-// Without the symbol the operand is absent and start(b) is 0.
+// With a symbol `past` the module continues sequences. Operations that depend on positions then
+// read `past_lengths`, i32[batch]: start(b) = past_lengths[b], clamped into 0..past, tokens of
+// sequence b are in the cache already, and its token s stands at position start(b) + s. `past`
+// itself is only their upper bound. Without the symbol the operand is absent and start(b) is 0.
 #pragma once
 
 #include <string>
@@ -26,7 +26,8 @@ namespace hackc::ir {
 struct GraphEmbedding {
   std::string ids, table;
 };
-// out[..., n] = sum_k x[..., k] * weight[n, k] + bias[n]; bias may be "". `transposed`: weight is [k, n].
+// out[..., n] = sum_k x[..., k] * weight[n, k] + bias[n]; bias may be "". `transposed`: weight is
+// [k, n].
 struct GraphLinear {
   std::string x, weight, bias;
   bool transposed = false;
@@ -42,9 +43,10 @@ struct GraphLayerNorm {
   std::string x, weight, bias;
   double epsilon = 1e-5;
 };
-// out[b, s, j] = scale * cos or sin((start(b) + s) * inverse_frequencies[j]), f32. `inverse_frequencies` is a
-// constant of rotary_dim / 2 values. With dynamic_factor > 0 the j-th of `half` is first divided by
-// stretch^(j / (half - 1)), stretch = 1 + dynamic_factor * max(0, (start(b) + seq) / dynamic_length - 1).
+// out[b, s, j] = scale * cos or sin((start(b) + s) * inverse_frequencies[j]), f32.
+// `inverse_frequencies` is a constant of rotary_dim / 2 values. With dynamic_factor > 0 the j-th of
+// `half` is first divided by stretch^(j / (half - 1)), stretch = 1 + dynamic_factor * max(0,
+// (start(b) + seq) / dynamic_length - 1).
 struct GraphRotaryTable {
   std::string inverse_frequencies, past_lengths;
   bool sine = false;
@@ -52,8 +54,8 @@ struct GraphRotaryTable {
   double dynamic_factor = 0;
   int64_t dynamic_length = 0;
 };
-// Rotates the first 2 * half dims of each head by the tables ([batch, seq, half], f32), the rest passes.
-// interleaved: pairs (2j, 2j+1) instead of (j, j + half).
+// Rotates the first 2 * half dims of each head by the tables ([batch, seq, half], f32), the rest
+// passes. interleaved: pairs (2j, 2j+1) instead of (j, j + half).
 struct GraphRope {
   std::string x, cosine, sine;
   bool interleaved = false;
@@ -69,8 +71,8 @@ struct GraphSplitHeads {
 struct GraphMergeHeads {
   std::string x;
 };
-// Causal attention. q [b, s, hq, d], k and v [b, t, hk, d] with hq a multiple of hk, t = past + seq; query s
-// sees keys up to start(b) + s, of these only the last `window` when window > 0.
+// Causal attention. q [b, s, hq, d], k and v [b, t, hk, d] with hq a multiple of hk, t = past +
+// seq; query s sees keys up to start(b) + s, of these only the last `window` when window > 0.
 // score = softcap(scale * q.k) where softcap(x) = c * tanh(x / c) when softcap > 0.
 struct GraphAttention {
   std::string q, k, v, past_lengths;
@@ -78,16 +80,16 @@ struct GraphAttention {
   int64_t window = 0;
   double softcap = 0;
 };
-// Writes x [b, s, h, d] at positions start(b) + s of the state `cache`; the output is the sequences' first
-// past + seq positions, [b, past + seq, h, d], of which those from start(b) + seq on are arbitrary.
-// The cache is [b, capacity, h, d], or, with a `page_table` i32[b, n], [pages, page_size, h, d]: position p of
-// sequence b lies in page page_table[b, p / page_size]. What falls into a page outside 0..pages - 1 is not
-// written and reads as 0.
+// Writes x [b, s, h, d] at positions start(b) + s of the state `cache`; the output is the
+// sequences' first past + seq positions, [b, past + seq, h, d], of which those from start(b) + seq
+// on are arbitrary. The cache is [b, capacity, h, d], or, with a `page_table` i32[b, n], [pages,
+// page_size, h, d]: position p of sequence b lies in page page_table[b, p / page_size]. What falls
+// into a page outside 0..pages - 1 is not written and reads as 0.
 struct GraphCacheAppend {
   std::string cache, x, past_lengths, page_table;
 };
-// out[b, 0, :] = x[b, positions[b], :], [b, 1, features]; positions i32[b] are clamped into 0..seq - 1; absent,
-// they are seq - 1.
+// out[b, 0, :] = x[b, positions[b], :], [b, 1, features]; positions i32[b] are clamped into 0..seq
+// - 1; absent, they are seq - 1.
 struct GraphTakePositions {
   std::string x, positions;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The fields of every Graph operation, each named once; see fields.h. Strings and lists of strings are
-// operands, everything else is an attribute.
+// The fields of every Graph operation, each named once; see fields.h. Strings and lists of strings
+// are operands, everything else is an attribute.
 //
 //   for (const std::string& operand : Operands(op)) Use(operand);
 #pragma once

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The inside of kernel_verify.cc. What its checks ask about the place of a statement: whether threads differ in getting
-// there, and which; whether an address is aligned; registers (kernel_checks.cc). And the rules of kernel_verify.h on
-// roles and on the units that work beside the threads: mbarriers, bulk copies, wgmma, named barriers, atomics
-// (unit_verify.cc, unit_memory_verify.cc).
+// The inside of kernel_verify.cc. What its checks ask about the place of a statement: whether
+// threads differ in getting there, and which; whether an address is aligned; registers
+// (kernel_checks.cc). And the rules of kernel_verify.h on roles and on the units that work beside
+// the threads: mbarriers, bulk copies, wgmma, named barriers, atomics (unit_verify.cc,
+// unit_memory_verify.cc).
 //
 // Thread safety: an object belongs to one thread.
 #pragma once
@@ -41,8 +42,8 @@ class KernelChecks : public StmtVerifier {
   void SetLet(const Let& let);
   // Their values in the place of integer lets.
   Expr WithLets(const Expr& e) const { return Substitute(e, let_values_); }
-  // The threads that get to the current statement, as far as conditions on the thread index say; absent
-  // when other things that differ between threads decide.
+  // The threads that get to the current statement, as far as conditions on the thread index say;
+  // absent when other things that differ between threads decide.
   std::optional<ThreadSet> Threads() const;
 
   bool IsIn(MemorySpace space, const std::string& name) const {

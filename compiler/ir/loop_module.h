@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A whole model as kernels at Loop level: what fusion leaves. Each launch is one kernel and the values that
-// its buffers stand for. Program building walks it: deduplicates kernels, plans buffers, splits off what
-// depends on weights only (the prepare section).
+// A whole model as kernels at Loop level: what fusion leaves. Each launch is one kernel and the
+// values that its buffers stand for. Program building walks it: deduplicates kernels, plans
+// buffers, splits off what depends on weights only (the prepare section).
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace hackc::ir {
 
-// `args[i]` is the value that fn.buffers[i] is bound to. A written value that is also a source of kind
-// kState is updated in place.
+// `args[i]` is the value that fn.buffers[i] is bound to. A written value that is also a source of
+// kind kState is updated in place.
 struct LoopLaunch {
   LoopFn fn;
   std::vector<std::string> args;

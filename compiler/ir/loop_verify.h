@@ -4,7 +4,8 @@
 //   L1 digits    loops have no digits
 //   L2 engine    values are stored through registers, without a hint to the caches
 //   L3 layout    states have no layout
-//   The kinds (S6) are for, let, acc, accumulate and store; loops are sequential; nothing of threads.
+//   The kinds (S6) are for, let, acc, accumulate and store; loops are sequential; nothing of
+//   threads.
 //
 // Thread safety: a pure function.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Text of Module<Op>, written once for Graph and Tensor IR: symbols, sources, segments. A level adds how it
-// writes one operation.
+// Text of Module<Op>, written once for Graph and Tensor IR: symbols, sources, segments. A level
+// adds how it writes one operation.
 //
 //   hackc graph 1
 //   module "qwen2"

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: MIT
-// What every Module<Op> must keep, checked once for Graph and Tensor IR; a level adds its operations' rules.
+// What every Module<Op> must keep, checked once for Graph and Tensor IR; a level adds its
+// operations' rules.
 //
-//   M1 name          names of values and segments are made of letters, digits, `_` and `.`; symbols are what
-//                    expressions read as such, not `true` or `thread.x`
+//   M1 name          names of values and segments are made of letters, digits, `_` and `.`; symbols
+//                    are what expressions read as such, not `true` or `thread.x`
 //   M2 symbol        symbols are unique, 0 <= min <= max < 2^31
 //   M3 unique        a value's name is defined once in the whole module, segments included
 //   M4 defined       a value is used after its definition, where it is seen
-//   M5 shape         an extent is an integer expression over declared symbols alone, positive within their bounds,
-//                    of at most kMaxExprDepth levels; a value has at most 8 dims
-//   M6 weight        weights have constant extents; weights and states have a name, whose "{layer}" and
-//                    "{layer+K}" stand in a segment and have 0 < K < step
+//   M5 shape         an extent is an integer expression over declared symbols alone, positive
+//                    within their bounds, of at most kMaxExprDepth levels; a value has at most 8
+//                    dims
+//   M6 weight        weights have constant extents; weights and states have a name, whose "{layer}"
+//                    and "{layer+K}" stand in a segment and have 0 < K < step
 //   M7 constant      a constant has constant extents and as many values as they say, all finite
-//   M8 repeat        count >= 1, first layer >= 0, step >= 1, last layer < 2^31; a segment that repeats carries
-//                    something
+//   M8 repeat        count >= 1, first layer >= 0, step >= 1, last layer < 2^31; a segment that
+//                    repeats carries something
 //   M9 carry         with carries, there are as many yields, of the types of the carries
 //   M10 result       there are as many results as yields
 //   M11 input        inputs are declared outside segments
-//   M12 output       outputs are sources or results seen at the end, each at most once; there is one at least
+//   M12 output       outputs are sources or results seen at the end, each at most once; there is
+//                    one at least
 //
 // Operations' rules are the level's own. Thread safety: pure functions.
 #pragma once
@@ -45,7 +48,8 @@ struct ModuleReport {
   std::set<std::string> names;      // all that were ever defined
 };
 
-// What is seen at one place of a module. A copy sees the same until it defines more, and reports to the same.
+// What is seen at one place of a module. A copy sees the same until it defines more, and reports to
+// the same.
 struct ModuleVerifier {
   ModuleReport* report;
   std::string path;  // "segment layers / %q"
@@ -83,8 +87,8 @@ bool SameExtent(const Expr& a, const Expr& b);
 bool SameShape(const std::vector<Expr>& a, const std::vector<Expr>& b);
 bool SameType(const ValueType& a, const ValueType& b);
 
-// `operands(op)`: names an operation reads. `verify_op(op, verifier)`: the level's own rules; called where the shapes of
-// all operands and of the result are sound. Returns all errors.
+// `operands(op)`: names an operation reads. `verify_op(op, verifier)`: the level's own rules;
+// called where the shapes of all operands and of the result are sound. Returns all errors.
 template <typename Op, typename OperandsOf, typename VerifyOp>
 std::vector<std::string> VerifyModule(const Module<Op>& module, OperandsOf&& operands,
                                       VerifyOp&& verify_op) {

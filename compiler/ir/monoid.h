@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The algebra of reductions. A monoid has a state of one or more float32 components, an identity, an
-// associative combine, and a way to lift operands into a state and to read the result out.
+// The algebra of reductions. A monoid has a state of one or more float32 components, an identity,
+// an associative combine, and a way to lift operands into a state and to read the result out.
 //
 //   kSum, kMax, kMin, kProduct: state (a); operands (value); result a
-//   kSoftmaxSum: state (maximum, sum, accumulator); operands (score, value); result accumulator / sum.
+//   kSoftmaxSum: state (maximum, sum, accumulator); operands (score, value); result
+//     accumulator / sum.
 //     combine((m1,l1,a1),(m2,l2,a2)): m = max(m1,m2); l = l1*exp(m1-m) + l2*exp(m2-m); a likewise.
 //     It makes streaming attention, split key/value and the parallel softmax one reduction.
 //     A state that saw no score above -inf reads as 0.
-//   kLogSumExp: state (maximum, sum); operand (score); result maximum + log(sum), -inf where nothing was seen. It
-//     is the score that a softmax sum over part of an axis has in a softmax sum over the parts.
+//   kLogSumExp: state (maximum, sum); operand (score); result maximum + log(sum), -inf where
+//     nothing was seen. It is the score that a softmax sum over part of an axis has in a softmax
+//     sum over the parts.
 //
 // Thread safety: pure functions.
 #pragma once

@@ -124,8 +124,9 @@ Range BoundsOfBinary(const Binary& n, const Expr& e, const RangeMap& ranges) {
 }
 
 // Lower bound of a sum in which axes are pushed to their end: 0, or extent - 1 where they count
-// negatively; and minima that count negatively, maxima that count positively, to one of their sides. Axes whose extent holds other axes go first, so each substitution only adds axes
-// still to come.
+// negatively; and minima that count negatively, maxima that count positively, to one of their
+// sides. Axes whose extent holds other axes go first, so each substitution only adds axes still to
+// come.
 bool NonNegative(const Linear& linear, const RangeMap& ranges, int budget) {
   if (BoundsOfLinear(linear, ranges).min >= 0) return true;
   if (budget == 0) return false;

@@ -5,7 +5,7 @@
 //   ranges.SetSymbol("seq", {1, 2048});
 //   ranges.SetAxis("s", MakeSymbol("seq"));                    // 0 <= s < seq
 //   Bounds(Axis("s") * 2 + 1, ranges);                         // {1, 4095}
-//   ProveLess(Axis("s"), MakeSymbol("seq"), ranges);           // true, although the intervals overlap
+//   ProveLess(Axis("s"), MakeSymbol("seq"), ranges);  // true, although the intervals overlap
 //   Divides(Axis("s") * 8 + 16, 8);                            // true
 //
 // Thread safety: const methods may run on several threads at once.

@@ -20,7 +20,8 @@ Stmt MapFields(const Stmt& s, auto&& map) {
       s->node);
 }
 
-// Maps fields of type Expr and std::vector<Expr>; everything else stays. True where anything changed.
+// Maps fields of type Expr and std::vector<Expr>; everything else stays. True where anything
+// changed.
 using ExprMap = std::function<Expr(const Expr&)>;
 bool MapField(auto&, const ExprMap&) { return false; }
 bool MapField(Expr& e, const ExprMap& map) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Rules of the verifiers. A verifier's header opens with what its rules demand and holds their table. Code names a
-// rule by its word, which is looked up in that table when the code is compiled: no message has a rule that the table
-// lacks. tests/invalid/ has a text for each rule that breaks just it.
+// Rules of the verifiers. A verifier's header opens with what its rules demand and holds their
+// table. Code names a rule by its word, which is looked up in that table when the code is compiled:
+// no message has a rule that the table lacks. tests/invalid/ has a text for each rule that breaks
+// just it.
 //
 //   inline constexpr auto kLoopRules = Rules('L', {"digits", "engine"});        // L1 and L2
 //   void Error(RuleIn<kLoopRules> rule, std::string_view message);
@@ -53,8 +54,8 @@ class RuleIn {
   const Rule* rule_;
 };
 
-// "line 7: kernel k / store @y: MESSAGE [S9 rank]"; the line where it is known, of the text that the module or
-// function was parsed from.
+// "line 7: kernel k / store @y: MESSAGE [S9 rank]"; the line where it is known, of the text that
+// the module or function was parsed from.
 inline std::string ErrorText(SourceLine line, std::string_view path, const Rule& rule,
                              std::string_view message) {
   const std::string where = line.number ? Cat("line ", line.number, ": ") : std::string();

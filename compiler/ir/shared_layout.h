@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where each shared Alloc of a kernel lies in the block's shared memory. The verifier, code generation and
-// the launch contract all ask here, so that they cannot disagree.
+// Where each shared Alloc of a kernel lies in the block's shared memory. The verifier, code
+// generation and the launch contract all ask here, so that they cannot disagree.
 //
 //   alloc @tile: shared bf16[64, 32] padding 8  ->  offset 0, rows of 40 elements, 5120 bytes
 //   SharedLayout layout = LayoutShared(kernel.fn.body);

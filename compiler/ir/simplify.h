@@ -13,7 +13,8 @@
 // Results are stable: Simplify(Simplify(e)) is Simplify(e), and an expression that is already small
 // keeps its handle.
 //
-// Each rule has an id; tests ask which were used, so that none is without a check over all small integers.
+// Each rule has an id; tests ask which were used, so that none is without a check over all small
+// integers.
 //
 // Thread safety: pure function.
 #pragma once

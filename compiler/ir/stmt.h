@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Statements of Loop, Tile and Kernel IR: one variant of plain structs, immutable, with shared ownership;
-// a level mask says which kinds a level knows and its verifier refuses the others.
+// Statements of Loop, Tile and Kernel IR: one variant of plain structs, immutable, with shared
+// ownership; a level mask says which kinds a level knows and its verifier refuses the others.
 //
 // Loop level: what one kernel computes, element by element.
 //   for %m: free in seq {
@@ -12,10 +12,10 @@
 //       @y[%m, %n] = bf16((%sum + f32(@bias[%n])))
 //     }
 //   }
-// Tile level: the same statements as a program of one block. Axes are split: `grid` loops are outermost,
-// `serial` loops run one after another, and `local` loops cover the block's tile: their digits say which
-// bits of the thread index and which registers hold each coordinate. Values that live across nests are in
-// `local` (registers) or `shared` allocations. Masks are explicit guards.
+// Tile level: the same statements as a program of one block. Axes are split: `grid` loops are
+// outermost, `serial` loops run one after another, and `local` loops cover the block's tile: their
+// digits say which bits of the thread index and which registers hold each coordinate. Values that
+// live across nests are in `local` (registers) or `shared` allocations. Masks are explicit guards.
 // Kernel level: the same program for one thread.
 #pragma once
 
@@ -54,8 +54,8 @@ constexpr bool IsGrid(LoopKind kind) {
   return kind == LoopKind::kGridX || kind == LoopKind::kGridY || kind == LoopKind::kGridZ;
 }
 
-// One factor of a local axis. coordinate = mixed radix of its digits, the first the most significant.
-// kMatrix: the coordinates that one matrix instruction sums over; contract axes only.
+// One factor of a local axis. coordinate = mixed radix of its digits, the first the most
+// significant. kMatrix: the coordinates that one matrix instruction sums over; contract axes only.
 struct Digit {
   enum class Kind : uint8_t { kThread, kRegister, kMatrix } kind = Kind::kRegister;
   int extent = 1;  // power of two for kThread
@@ -80,10 +80,10 @@ struct Let {
 };
 HACKC_FIELDS(Let, "let", name, value)
 
-// Declares a reduction state at its identity. `extents` is empty for a scalar; otherwise one state for
-// each coordinate (static extents), updated and read by index. Tile level: one dimension for each local
-// axis that it depends on, spread over threads as `layout` says like a kLocal Alloc, read by Load always
-// (also with no indices), and a Store may overwrite it.
+// Declares a reduction state at its identity. `extents` is empty for a scalar; otherwise one state
+// for each coordinate (static extents), updated and read by index. Tile level: one dimension for
+// each local axis that it depends on, spread over threads as `layout` says like a kLocal Alloc,
+// read by Load always (also with no indices), and a Store may overwrite it.
 struct Accumulator {
   std::string name;
   Monoid monoid = Monoid::kSum;
@@ -92,8 +92,8 @@ struct Accumulator {
 };
 HACKC_FIELDS(Accumulator, "acc", name, monoid, extents, layout)
 
-// Combines operands into a state. Reading the result is Var(name) for a scalar, Load(name, ...) otherwise.
-// When `guard` is present and false, nothing happens.
+// Combines operands into a state. Reading the result is Var(name) for a scalar, Load(name, ...)
+// otherwise. When `guard` is present and false, nothing happens.
 struct Accumulate {
   std::string name;
   std::vector<Expr> indices;
@@ -106,11 +106,13 @@ HACKC_FIELDS(Accumulate, "accumulate", name, indices, operands, guard)
 enum class CopyEngine : uint8_t { kRegisters, kCpAsync };
 HACKC_ENUM_NAMES(CopyEngine, "registers", "cp_async")
 
-// What a copy into shared memory tells the caches. kKeep: blocks beside this one read the same bytes.
+// What a copy into shared memory tells the caches. kKeep: blocks beside this one read the same
+// bytes.
 enum class CacheHint : uint8_t { kNormal, kKeep };
 HACKC_ENUM_NAMES(CacheHint, "normal", "keep")
 
-// Writes one element of a buffer (global, local or shared). When `guard` is present and false, nothing.
+// Writes one element of a buffer (global, local or shared). When `guard` is present and false,
+// nothing.
 struct Store {
   std::string buffer;
   std::vector<Expr> indices;
@@ -121,16 +123,16 @@ struct Store {
 };
 HACKC_FIELDS(Store, "store", buffer, indices, value, guard, engine, cache)
 
-// ---- Tile level and below ------------------------------------------------------------------------
+// ---- Tile level and below -----------------------------------------------------------------------
 enum class MemorySpace : uint8_t { kLocal, kShared, kMbarrier };
 HACKC_ENUM_NAMES(MemorySpace, "local", "shared", "mbarrier")
 
-// A block's own memory. Lives from here to the end of the enclosing body. kLocal at Tile level: a tile
-// spread over threads, whose layout is `layout` (one digit list for each dimension); at Kernel level: a
-// register array of one thread (one dimension).
+// A block's own memory. Lives from here to the end of the enclosing body. kLocal at Tile level: a
+// tile spread over threads, whose layout is `layout` (one digit list for each dimension); at Kernel
+// level: a register array of one thread (one dimension).
 // kShared: row-major with `padding` extra elements at the end of each innermost row.
-// kMbarrier: Kernel level; i64, one dimension: so many mbarriers in shared memory, which only statements on
-// mbarriers touch.
+// kMbarrier: Kernel level; i64, one dimension: so many mbarriers in shared memory, which only
+// statements on mbarriers touch.
 struct Alloc {
   std::string name;
   DType dtype = DType::kF32;
@@ -139,14 +141,16 @@ struct Alloc {
   std::vector<std::vector<Digit>> layout;
   int padding = 0;
   int alignment = 16;  // bytes, kShared
-  // kShared: more than one makes a ring. The first dimension counts its slots; iteration i of the loop that
-  // the allocation is in fills and reads slot i % slots, so that pipeline_copies may fill ahead.
+  // kShared: more than one makes a ring. The first dimension counts its slots; iteration i of the
+  // loop that the allocation is in fills and reads slot i % slots, so that pipeline_copies may fill
+  // ahead.
   int slots = 1;
 };
 HACKC_FIELDS(Alloc, "alloc", name, dtype, space, extents, layout, padding, alignment, slots)
 
-// Tile level: the accumulations into local `name` so far are partial over the threads of the axis just
-// summed; make every thread hold the total. `thread_mask` has the bits of the thread index summed over.
+// Tile level: the accumulations into local `name` so far are partial over the threads of the axis
+// just summed; make every thread hold the total. `thread_mask` has the bits of the thread index
+// summed over.
 struct Combine {
   std::string name;
   Monoid monoid = Monoid::kSum;
@@ -154,7 +158,7 @@ struct Combine {
 };
 HACKC_FIELDS(Combine, "combine", name, monoid, thread_mask)
 
-// ---- Kernel level ---------------------------------------------------------------------------------
+// ---- Kernel level -------------------------------------------------------------------------------
 struct If {
   Expr condition;
   Block then;
@@ -162,7 +166,8 @@ struct If {
 HACKC_FIELDS(If, "if", condition, then)
 
 // Moves `width` consecutive elements between memory and a register array, or registers and memory.
-// The address must be a multiple of width * element size. kVectorLoad writes zeros when guarded off.
+// The address must be a multiple of width * element size. kVectorLoad writes zeros when guarded
+// off.
 struct VectorLoad {
   std::string target;
   Expr target_index;  // register array
@@ -186,8 +191,8 @@ HACKC_FIELDS(VectorStore, "vector_store", target, indices, source, source_index,
 struct Barrier {};  // every thread of the block
 HACKC_FIELDS(Barrier, "barrier")
 
-// cp.async: `bytes` (4, 8 or 16) from global to shared; zero-fills when guarded off. Fewer than 16 go through L1
-// always, 16 when they are to be kept.
+// cp.async: `bytes` (4, 8 or 16) from global to shared; zero-fills when guarded off. Fewer than 16
+// go through L1 always, 16 when they are to be kept.
 struct AsyncCopy {
   std::string target;
   std::vector<Expr> target_indices;
@@ -206,8 +211,8 @@ struct AsyncWait {  // until at most `pending` groups of this thread are in flig
 };
 HACKC_FIELDS(AsyncWait, "async_wait", pending)
 
-// ldmatrix: `count` 8x8 matrices of 16-bit elements from shared memory into consecutive 32-bit registers
-// of `target` starting at target_index; this lane's row address is @source[indices].
+// ldmatrix: `count` 8x8 matrices of 16-bit elements from shared memory into consecutive 32-bit
+// registers of `target` starting at target_index; this lane's row address is @source[indices].
 struct LoadMatrix {
   std::string target;
   Expr target_index;
@@ -218,7 +223,8 @@ struct LoadMatrix {
 };
 HACKC_FIELDS(LoadMatrix, "load_matrix", target, target_index, source, indices, count, transposed)
 
-// mma.sync of one warp: accumulator += a * b on register arrays in the fragment layout of the PTX manual.
+// mma.sync of one warp: accumulator += a * b on register arrays in the fragment layout of the PTX
+// manual.
 enum class MmaShape : uint8_t { kM16N8K16, kM16N8K8 };
 HACKC_ENUM_NAMES(MmaShape, "m16n8k16", "m16n8k8")
 struct Mma {
@@ -242,14 +248,15 @@ struct AtomicAdd {
 };
 HACKC_FIELDS(AtomicAdd, "atomic_add", buffer, indices, value, guard)
 
-// ---- Kernel level, sm_90a: warps with jobs of their own, and units that work beside them --------------
+// ---- Kernel level, sm_90a: warps with jobs of their own, and units that work beside them --------
 //   alloc @full: i64 mbarrier[2]
 //   mbarrier_init {barrier = @full, count = 1}
 //   barrier
 //   role first 4 warps 1 {                    # the producer
 //     if (thread.x == 128) {
 //       mbarrier_arrive {barrier = @full, index = %slot, bytes = 8192}
-//       bulk_load {target = @x_tile, target_indices = [%slot, 0, 0], map = @x_map, coordinates = [0, %k],
+//       bulk_load {target = @x_tile, target_indices = [%slot, 0, 0], map = @x_map,
+//                  coordinates = [0, %k],
 //                  barrier = @full, barrier_index = %slot}
 //     }
 //   }
@@ -291,8 +298,9 @@ HACKC_FIELDS(MbarrierWait, "mbarrier_wait", barrier, index, parity)
 // Writes of this thread, and those that it has seen, before reads of bulk copies and wgmma.
 struct ProxyFence {};
 HACKC_FIELDS(ProxyFence, "proxy_fence")
-// A box of tensor map `map` into shared memory, dense from @target[target_indices], swizzled as the map says;
-// zeros where coordinates are outside the tensor. Its bytes arrive at the mbarrier. One thread issues it.
+// A box of tensor map `map` into shared memory, dense from @target[target_indices], swizzled as the
+// map says; zeros where coordinates are outside the tensor. Its bytes arrive at the mbarrier. One
+// thread issues it.
 struct BulkLoad {
   std::string target;
   std::vector<Expr> target_indices;
@@ -319,8 +327,9 @@ struct BulkWait {  // until at most `pending` groups are in flight
 };
 HACKC_FIELDS(BulkWait, "bulk_wait", pending, read)
 
-// wgmma.mma_async of a warpgroup: accumulator (64 x n) += a (64 x k) * b (k x n), where k is 16, or 8 for
-// float32 read as tf32. b, and a unless it is a register array, lie in shared memory as a descriptor says:
+// wgmma.mma_async of a warpgroup: accumulator (64 x n) += a (64 x k) * b (k x n), where k is 16, or
+// 8 for float32 read as tf32. b, and a unless it is a register array, lie in shared memory as a
+// descriptor says:
 // from the first element, with byte strides between groups and the swizzle (ir/wgmma_layout.h).
 enum class Major : uint8_t { kK, kMN };  // which index is contiguous
 HACKC_ENUM_NAMES(Major, "k", "mn")
@@ -372,7 +381,7 @@ const T* As(const Stmt& s) {
   return s ? std::get_if<T>(&s->node) : nullptr;
 }
 
-// ---- functions: one kernel at each level -----------------------------------------------------------
+// ---- functions: one kernel at each level --------------------------------------------------------
 struct Function {
   std::string name;      // what it is: "qkv_linear"
   std::string computes;  // one line for people
@@ -387,10 +396,11 @@ struct LoopFn {
   Function fn;
 };
 
-// ---- Tile level: the schedule, everything that a tuner may turn ---------------------------------------
-// How one Loop-level axis is cut, from the outside in: outer (grid or serial) of ceil(extent / tile), serial
-// steps inside one tile, and the digits of the local part: tile = steps * product of the digits' extents,
-// coordinate = outer * tile + step * (tile / steps) + local. What is staged is staged for a whole tile.
+// ---- Tile level: the schedule, everything that a tuner may turn ---------------------------------
+// How one Loop-level axis is cut, from the outside in: outer (grid or serial) of ceil(extent /
+// tile), serial steps inside one tile, and the digits of the local part: tile = steps * product of
+// the digits' extents, coordinate = outer * tile + step * (tile / steps) + local. What is staged is
+// staged for a whole tile.
 struct AxisSchedule {
   std::string axis;
   LoopKind outer = LoopKind::kSerial;  // kGridX/Y/Z or kSerial
@@ -441,7 +451,8 @@ struct TileFn {
   Schedule schedule;
 };
 
-// A parameter that bulk copies take: how one buffer is seen, and in boxes of what size. Outermost first.
+// A parameter that bulk copies take: how one buffer is seen, and in boxes of what size. Outermost
+// first.
 struct BulkMap {
   std::string name;
   std::string buffer;

@@ -75,7 +75,8 @@ std::vector<std::string> StmtVerifier::Run() {
     Declare();
     VerifyBlock(fn_.body);
   } catch (const InternalError&) {
-    // Makers of expressions refuse what does not type; where that was reported, no more can be said.
+    // Makers of expressions refuse what does not type; where that was reported, no more can be
+    // said.
     if (errors_.empty()) throw;
   }
   return std::move(errors_);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Tensor IR: the algebra. Every operation defines each element of its output by an expression over axes;
-// operands are loads of values at index expressions. Every rounding is a visible cast.
+// Tensor IR: the algebra. Every operation defines each element of its output by an expression over
+// axes; operands are loads of values at index expressions. Every rounding is a visible cast.
 //
-//   %ss: f32[batch, seq] = reduce sum [b in batch, s in seq] over [c in 3584] (f32(@x[b, s, c]) * ...)
+//   %ss: f32[batch, seq] = reduce sum [b in batch, s in seq] over [c in 3584] (f32(@x[b, s, c])
+//                          * ...)
 //   %y: bf16[batch, seq, 4608] = contract ...
 //
-// Axis names are unique within an operation. Extents are over symbols; a reduce axis' extent may also use
-// the operation's output axes and loads (causal attention sums over min(@past_lengths[b], past) + s + 1 keys):
+// Axis names are unique within an operation. Extents are over symbols; a reduce axis' extent may
+// also use the operation's output axes and loads (causal attention sums over min(@past_lengths[b],
+// past) + s + 1 keys):
 // the axis then simply ends there. A load whose guard is false is 0.
 #pragma once
 
@@ -28,14 +30,15 @@ struct TensorAxis {
 struct TensorMap {
   Expr value;
 };
-// out[axes] = monoid over reduce_axes of operands; float32. For kSoftmaxSum the operands are (score, value).
+// out[axes] = monoid over reduce_axes of operands; float32. For kSoftmaxSum the operands are
+// (score, value).
 struct TensorReduce {
   Monoid monoid = Monoid::kSum;
   std::vector<TensorAxis> reduce_axes;
   std::vector<Expr> operands;
 };
-// out[axes] = sum over contract_axes of a * b; float32. Roles of the output axes follow from use: in both
-// operands batch, in `a` only m, in `b` only n.
+// out[axes] = sum over contract_axes of a * b; float32. Roles of the output axes follow from use:
+// in both operands batch, in `a` only m, in `b` only n.
 struct TensorContract {
   std::vector<TensorAxis> contract_axes;
   Expr a, b;
@@ -48,8 +51,8 @@ struct TensorView {
 struct TensorGather {
   Expr source;
 };
-// state[indices] = value for each coordinate of `update_axes` where `guard` (absent: true) holds; the output
-// names the updated state, whose type it has. Elements not written keep their value.
+// state[indices] = value for each coordinate of `update_axes` where `guard` (absent: true) holds;
+// the output names the updated state, whose type it has. Elements not written keep their value.
 struct TensorScatter {
   std::string state;
   std::vector<TensorAxis> update_axes;

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MIT
-// A form is the text of something, written once for both ways: the same function prints it or reads it, so that
-// printer and parser cannot disagree.
+// A form is the text of something, written once for both ways: the same function prints it or reads
+// it, so that printer and parser cannot disagree.
 //
-//   void Form(Text& text, Let& n) { text("let ", Percent(n.name, "a %name"), " = ", n.value, "\n"); }
+//   void Form(Text& text, Let& n) {
+//     text("let ", Percent(n.name, "a %name"), " = ", n.value, "\n");
+//   }
 //
 //   Text printer(out);                 Form(printer, let);     // "let %x = (%i + 1)"
-//   Text reader(lexer);                Form(reader, let);     // reader.scope says what its expressions may use
+//   Text reader(lexer);                Form(reader, let);     // expressions may use reader.scope
 //   HACKC_RETURN_IF_ERROR(reader.status());
 //
-// A node that has no form of its own is read and printed by its field list: `combine {name = @sum, monoid = sum}`. Absent
-// expressions are left out, every other field is printed. Reading takes fields in any order and leaves what is missing
-// at its default, but for names, which have none.
+// A node that has no form of its own is read and printed by its field list: `combine {name = @sum,
+// monoid = sum}`. Absent expressions are left out, every other field is printed. Reading takes
+// fields in any order and leaves what is missing at its default, but for names, which have none.
 //
-// Strings are what stands there; reading takes their tokens in turn, whatever the space between them. After the first
-// error a reader does nothing more, and all that asks what comes next gets `false`.
+// Strings are what stands there; reading takes their tokens in turn, whatever the space between
+// them. After the first error a reader does nothing more, and all that asks what comes next gets
+// `false`.
 //
 // Thread safety: an object belongs to one thread.
 #pragma once
@@ -69,7 +72,8 @@ class Text {
   void Header(std::string_view level);
   void End();  // nothing stands behind this
 
-  // What may be absent. Printing: whether it is `present`; reading: whether the first token of `words` comes.
+  // What may be absent. Printing: whether it is `present`; reading: whether the first token of
+  // `words` comes.
   bool Next(std::string_view words, bool present) const;
   // The same, and prints or takes `words`.
   bool Has(std::string_view words, bool present);

@@ -112,7 +112,8 @@ class TextLexer {
   Token token_;
 };
 
-// The shortest text that reads back as the same double or float; always with a point or exponent, or inf, nan.
+// The shortest text that reads back as the same double or float; always with a point or exponent,
+// or inf, nan.
 template <typename Float>
 std::string PrintFloat(Float value);
 // "..." with C escapes.

@@ -16,10 +16,10 @@
 //                the slots of a ring are counted by the first dimension of a shared array
 //   B5 combine   names a state (of that monoid) or a local array, and sums over bits of the block's
 //                threads
-//   B6 engine    an asynchronous store moves a plain load of a `read` buffer into shared memory; only it has
-//                a hint to the caches
-//   The kinds (S6) are for, let, acc, accumulate, store, alloc and combine; loops are grid, serial or
-//   local, or all sequential (before axes are split); nothing of threads.
+//   B6 engine    an asynchronous store moves a plain load of a `read` buffer into shared memory;
+//                only it has a hint to the caches
+//   The kinds (S6) are for, let, acc, accumulate, store, alloc and combine; loops are grid, serial
+//   or local, or all sequential (before axes are split); nothing of threads.
 //   Not checked: bounds before axes are split, since chunks overhang until split_axes places the
 //   guards; that accesses of a layout stand in nests of that layout (distribute refuses them).
 //

@@ -18,7 +18,7 @@ int64_t BoxElements(const BulkMap& map) {
   return std::accumulate(map.box.begin(), map.box.end(), int64_t{1}, SaturatedProduct);
 }
 
-// ---- bulk copies ------------------------------------------------------------------------------------
+// ---- bulk copies --------------------------------------------------------------------------------
 void KernelChecks::DeclareMaps() {
   std::set<std::string> names;
   const SourceLine launch = line_;
@@ -121,7 +121,7 @@ void KernelChecks::CheckUnit(const BulkWait& n) {
   store_waits_.push_back(nest_);
 }
 
-// ---- wgmma ------------------------------------------------------------------------------------------
+// ---- wgmma --------------------------------------------------------------------------------------
 bool KernelChecks::WholeWarpgroups() {
   const std::optional<ThreadSet> threads = Threads();
   bool whole = threads && kernel_.threads >= 128;

@@ -19,7 +19,7 @@ bool Within(const std::vector<Stmt>& place, const std::vector<Stmt>& other) {
 
 }  // namespace
 
-// ---- roles and barriers of groups -----------------------------------------------------------------
+// ---- roles and barriers of groups ---------------------------------------------------------------
 void KernelChecks::CheckUnit(const Role& n) {
   EnterControl(Varies::kByWarp);
   if (nest_.size() != 1) Error("role", "a role is no part of a loop, a branch or another role");
@@ -55,7 +55,7 @@ void KernelChecks::AddEvent(std::vector<Event>& events, RuleIn<kKernelRules> rul
   if (!threads) Error(rule, "which threads get here cannot be told from the thread index");
 }
 
-// ---- mbarriers --------------------------------------------------------------------------------------
+// ---- mbarriers ----------------------------------------------------------------------------------
 void KernelChecks::CheckMbarriers(const Alloc& n) {
   if (n.dtype != DType::kI64 || n.extents.size() != 1 || n.padding != 0 || !n.layout.empty() ||
       n.alignment % 8 != 0) {
@@ -133,7 +133,8 @@ std::optional<int64_t> KernelChecks::BytesOn(const Block& block,
 }
 
 void KernelChecks::CheckRelease(const std::string& name, const Meetings& empty) {
-  // Who waits here and then fills what is waited for at another mbarrier: its consumers must arrive here.
+  // Who waits here and then fills what is waited for at another mbarrier: its consumers must arrive
+  // here.
   for (const auto& [full_name, full] : meetings_) {
     for (const Event& load : full.loads) {
       const bool waits = absl::c_any_of(empty.waits, [&](const Event& wait) {

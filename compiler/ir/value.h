@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What Graph and Tensor IR share: named values, where they come from, and segments. Both are flat lists of
-// operations over values; a segment is a list that runs `count` times in a row (the layers), so that the
-// cost of compiling does not grow with depth.
+// What Graph and Tensor IR share: named values, where they come from, and segments. Both are flat
+// lists of operations over values; a segment is a list that runs `count` times in a row (the
+// layers), so that the cost of compiling does not grow with depth.
 //
 //   segment layers: repeat 28 from 0 step 1 carry (%x = %embedded) {
 //     weight %w: bf16[3584] "model.layers.{layer}.input_layernorm.weight"
@@ -9,9 +9,9 @@
 //     yield (%x3)
 //   } -> (%hidden)
 //
-// Iteration i of a segment reads weights with "{layer}" replaced by first_layer + i * layer_step. Where
-// layers alternate between kinds, one segment holds one period and layer_step is its length; "{layer+1}"
-// is the second layer of the period.
+// Iteration i of a segment reads weights with "{layer}" replaced by first_layer + i * layer_step.
+// Where layers alternate between kinds, one segment holds one period and layer_step is its length;
+// "{layer+1}" is the second layer of the period.
 #pragma once
 
 #include <cstdint>
@@ -80,9 +80,9 @@ Segment<To> WithoutOps(const Segment<From>& segment) {
           segment.results};
 }
 
-// A whole model. Value names are unique over the module, segments included. Values made in a segment are
-// seen only there; later segments see sources, and earlier segments' results. A segment with count == 1
-// and no carries may publish any of its values through yields/results.
+// A whole model. Value names are unique over the module, segments included. Values made in a
+// segment are seen only there; later segments see sources, and earlier segments' results. A segment
+// with count == 1 and no carries may publish any of its values through yields/results.
 template <typename Op>
 struct Module {
   std::string name;

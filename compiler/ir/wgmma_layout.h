@@ -5,12 +5,12 @@
 //   Swizzle(0x90, 128) == 0x80      // address bits 4..6 xor bits 7..9; 64: bits 4, 5; 32: bit 4
 //   OperandByte({Major::kK, 0, 1024, 128}, 2, 9, 4) == 1024 + 128 + 8
 //
-// Rows are those of a (m) or the columns of b (n). With `span` bytes of swizzle (16: none), T elements
-// of 16 bytes and W of a span:
+// Rows are those of a (m) or the columns of b (n). With `span` bytes of swizzle (16: none), T
+// elements of 16 bytes and W of a span:
 //   K-major   8 rows of one span each lie together; the next 8 rows are `stride` further. Without a
 //             swizzle a row's second 16 bytes are `leading` further.
-//   MN-major  8 k of one span (W rows) each lie together. With a swizzle the next W rows are `leading`
-//             and the next 8 k `stride` further, without one it is the other way round.
+//   MN-major  8 k of one span (W rows) each lie together. With a swizzle the next W rows are
+//             `leading` and the next 8 k `stride` further, without one it is the other way round.
 // Thread safety: pure functions.
 #pragma once
 

@@ -35,8 +35,8 @@ struct KernelPass {
 const std::vector<KernelPass>& KernelPasses();
 std::vector<KernelPass>& EditableKernelPasses();  // for plugin.h
 
-// What leaves a pass is verified, the last for the target's limits. INTERNAL names the pass and the kernel, and
-// carries the IR before it (support/replay.h).
+// What leaves a pass is verified, the last for the target's limits. INTERNAL names the pass and the
+// kernel, and carries the IR before it (support/replay.h).
 absl::StatusOr<LoweredKernel> LowerLoop(const ir::LoopFn& loop, const ir::Schedule& schedule,
                                         const ir::KernelLimits& limits = {});
 

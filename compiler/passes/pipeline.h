@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The one ordered table of the passes that see a whole model, and how they are run: verified after each,
-// timed, and shown to whoever wants to see. The passes of a single kernel are in lower_loop.h.
+// The one ordered table of the passes that see a whole model, and how they are run: verified after
+// each, timed, and shown to whoever wants to see. The passes of a single kernel are in
+// lower_loop.h.
 //
 //   ASSIGN(LoweredModule m, LowerModule(graph));
 //   m.loops.segments;
 //
-// INTERNAL when a pass breaks a rule or its own assumptions: the message names the pass, and the status carries the
-// IR before it (support/replay.h). Thread safety: pure functions.
+// INTERNAL when a pass breaks a rule or its own assumptions: the message names the pass, and the
+// status carries the IR before it (support/replay.h). Thread safety: pure functions.
 #pragma once
 
 #include <functional>

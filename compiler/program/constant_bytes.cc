@@ -24,7 +24,8 @@ uint16_t HalfBits(double value, int mantissa) {
   // In units of the last place; below the smallest normal number the unit stays that of subnormals.
   int exponent = value == 0 ? 1 - bias : std::max(std::ilogb(value), 1 - bias);
   auto units = static_cast<int64_t>(std::nearbyint(std::ldexp(value, mantissa - exponent)));
-  // A normal number has 2^mantissa units or more; the carry of rounding up moves on to the exponent.
+  // A normal number has 2^mantissa units or more; the carry of rounding up moves on to the
+  // exponent.
   int64_t bits = units + (static_cast<int64_t>(exponent + bias - 1) << mantissa);
   return static_cast<uint16_t>(sign | std::min<int64_t>(bits, infinity));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Makers of the formulas that a client evaluates. They fold constants and drop what changes nothing, so that
-// a contract reads well.
+// Makers of the formulas that a client evaluates. They fold constants and drop what changes
+// nothing, so that a contract reads well.
 //
 //   Add(Constant(3), Constant(4)) == Constant(7);   Mul(x, Constant(1)) == x
 //   FromExpr(CeilDiv(MakeSymbol("seq"), 128))       // (seq + 127) / 128
@@ -20,8 +20,8 @@ DimExpr SymbolExpr(std::string name);
 DimExpr Add(DimExpr a, DimExpr b);
 DimExpr Mul(const DimExpr& a, const DimExpr& b);
 DimExpr FloorDiv(DimExpr a, DimExpr b);
-// The smaller and the larger of two values that are never negative. Two multiples of the same formula are
-// decided here.
+// The smaller and the larger of two values that are never negative. Two multiples of the same
+// formula are decided here.
 DimExpr Min(DimExpr a, DimExpr b);
 DimExpr Max(DimExpr a, DimExpr b);
 DimExpr RoundUp(DimExpr a, int64_t multiple);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A Loop module with its names resolved: values are numbers, segments that run once are inlined, and every
-// later step of program building adds to it or moves launches inside it.
+// A Loop module with its names resolved: values are numbers, segments that run once are inlined,
+// and every later step of program building adds to it or moves launches inside it.
 //
 //   Flow flow = MakeFlow(module);
 //   flow.values[flow.sections[1].launches[0].args[0]].name;
@@ -33,7 +33,8 @@ struct FlowLaunch {
   std::vector<int> args;  // value of each buffer
 };
 
-// One iteration takes `inside`, the next takes this one's `yield`; after the last, `result` is the value.
+// One iteration takes `inside`, the next takes this one's `yield`; after the last, `result` is the
+// value.
 struct FlowCarry {
   int initial = 0, inside = 0, yield = 0, result = 0;
 };

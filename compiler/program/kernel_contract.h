@@ -3,8 +3,9 @@
 //
 //   Kernel contract = MakeContract(loop, kernel, cuda.entry, "sm_90a");
 //
-// The parameter block holds the buffers' pointers in order, then the symbols as 32-bit integers. Static shared
-// memory, registers and the cubin's size are known only after NVRTC. Thread safety: pure.
+// The parameter block holds the buffers' pointers in order, then the symbols as 32-bit integers.
+// Static shared memory, registers and the cubin's size are known only after NVRTC. Thread safety:
+// pure.
 #pragma once
 
 #include <string>

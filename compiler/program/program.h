@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a client loads, as plain structs without protobuf; proto/hackc/v1/program.proto mirrors it field
-// by field and server/convert.cc is the one place that copies between them.
+// What a client loads, as plain structs without protobuf; proto/hackc/v1/program.proto mirrors it
+// field by field and server/convert.cc is the one place that copies between them.
 //
 //   Program program = plan.program;
 //   int64_t blocks = Evaluate(program.kernels[0].grid[0], {{"seq", 513}});
@@ -45,8 +45,8 @@ struct Buffer {
   Kind kind = Kind::kWorkspace;
   DType dtype = DType::kUnspecified;
   std::vector<DimExpr> shape;  // row-major, dense
-  // kWeight, kPrepared and kState: one tensor per repetition when repeat_count > 0; "{layer}" in weight_name is
-  // replaced by first_layer + iteration * layer_step.
+  // kWeight, kPrepared and kState: one tensor per repetition when repeat_count > 0; "{layer}" in
+  // weight_name is replaced by first_layer + iteration * layer_step.
   std::string weight_name;
   uint32_t repeat_count = 0;
   uint32_t first_layer = 0;

@@ -74,7 +74,7 @@ class Builder {
     }
   }
 
-  // ---- buffers --------------------------------------------------------------------------------------
+  // ---- buffers ----------------------------------------------------------------------------------
   // What the caller binds stands first, used or not.
   void AddCallerBuffers() {
     for (size_t i = 0; i < flow_.values.size(); ++i) {
@@ -134,7 +134,7 @@ class Builder {
     return output_of_.count(group) ? Buffer::Kind::kOutput : Buffer::Kind::kWorkspace;
   }
 
-  // ---- prepare --------------------------------------------------------------------------------------
+  // ---- prepare ----------------------------------------------------------------------------------
   // An entry point takes what an equal launch prepared for another.
   void AddPrepare() {
     for (FlowSection& section : flow_.prepare) {
@@ -167,7 +167,7 @@ class Builder {
     return !first;
   }
 
-  // ---- launches -------------------------------------------------------------------------------------
+  // ---- launches ---------------------------------------------------------------------------------
   std::vector<Step> Steps(const std::vector<FlowSection>& sections) {
     std::vector<Step> steps;
     for (const FlowSection& section : sections) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// A Loop module becomes a Program: which kernels there are, what is prepared from the weights, where every
-// value lives and what is launched in which order.
+// A Loop module becomes a Program: which kernels there are, what is prepared from the weights,
+// where every value lives and what is launched in which order.
 //
 //   ProgramPlan plan = BuildProgram(module, "sm_90a");
 //   for (size_t i = 0; i < plan.loops.size(); ++i)
 //     plan.program.kernels[i] = MakeContract(plan.loops[i], Lower(plan.loops[i]), entry, "sm_90a");
 //
-// The kernels of the program hold only their names until then. Launches with the same Loop text share a
-// kernel, so that their number does not grow with depth. Thread safety: pure.
+// The kernels of the program hold only their names until then. Launches with the same Loop text
+// share a kernel, so that their number does not grow with depth. Thread safety: pure.
 #pragma once
 
 #include <string>
@@ -29,9 +29,10 @@ struct EntryModule {
   const ir::LoopModule* module = nullptr;
 };
 
-// Entry points share kernels, inputs, outputs, weights, constants, states and what is prepared, wherever
-// theirs are equal; each has its own launches and workspace plan. Modules of one model name what the caller
-// binds alike and have the same symbols, with bounds of their own; the program's bounds cover all.
+// Entry points share kernels, inputs, outputs, weights, constants, states and what is prepared,
+// wherever theirs are equal; each has its own launches and workspace plan. Modules of one model
+// name what the caller binds alike and have the same symbols, with bounds of their own; the
+// program's bounds cover all.
 ProgramPlan BuildProgram(const std::vector<EntryModule>& entries, const std::string& arch);
 
 // With the one entry point "prefill".

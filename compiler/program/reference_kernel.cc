@@ -234,7 +234,8 @@ Rounding RoundingOf(const ir::LoopFn& loop) {
     rounding.longest_reduction =
         std::max(rounding.longest_reduction, std::min(longest, kLongestReduction));
   });
-  // The weights of a softmax may be rounded to the values' dtype, which a matrix instruction asks for.
+  // The weights of a softmax may be rounded to the values' dtype, which a matrix instruction asks
+  // for.
   std::set<std::string> softmaxes;
   ir::WalkStmts(
       loop.fn.body,

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Moves launches that depend on weights and constants alone into the prepare section, run once at load.
+// Moves launches that depend on weights and constants alone into the prepare section, run once at
+// load.
 //
 //   layers x28: %w = join(%q_weight, %k_weight); %y = linear(%x, %w)
 // becomes
 //   prepare: layers x28: %w = join(...)          // %w is prepared, one tensor for each layer
 //   layers x28: %y = linear(%x, %w)
 //
-// What depends only on weights outside of the layers is made once, not once for each layer, and equal
-// launches on equal arguments become one. A value that is returned or carried stays where it is.
-// Thread safety: pure.
+// What depends only on weights outside of the layers is made once, not once for each layer, and
+// equal launches on equal arguments become one. A value that is returned or carried stays where it
+// is. Thread safety: pure.
 #pragma once
 
 #include "compiler/program/flow.h"
@@ -17,8 +18,8 @@ namespace hackc::program {
 
 void SplitPrepare(Flow& flow);
 
-// Text that two launches share exactly when one kernel serves both: the Loop text without its name and
-// purpose, with the bounds of the symbols that it uses.
+// Text that two launches share exactly when one kernel serves both: the Loop text without its name
+// and purpose, with the bounds of the symbols that it uses.
 std::string KernelText(const ir::LoopFn& fn);
 
 }  // namespace hackc::program

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What a kernel must move and compute, from a walk over its loops: the floor that reports compare against.
+// What a kernel must move and compute, from a walk over its loops: the floor that reports compare
+// against.
 //
 //   y[m, n] = sum_k x[m, k] * w[n, k]   ->   bytes: x, w and y once each; operations: 2 m n k
 //
-// A buffer counts each distinct element that its indices can reach, once. Loops whose extent depends on an
-// outer axis (causal attention) count their mean length. Thread safety: pure.
+// A buffer counts each distinct element that its indices can reach, once. Loops whose extent
+// depends on an outer axis (causal attention) count their mean length. Thread safety: pure.
 #pragma once
 
 #include "compiler/ir/stmt.h"

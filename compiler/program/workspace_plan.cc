@@ -26,7 +26,8 @@ struct Slot {
   int busy_until = -1;
 };
 
-// Lives in order of their beginning. Launches are numbered in order; a repeated section counts once.
+// Lives in order of their beginning. Launches are numbered in order; a repeated section counts
+// once.
 std::vector<Life> FindLives(const Flow& flow, const std::vector<int>& groups) {
   std::map<int, Life> lives;
   auto touch = [&](int value, int time) {

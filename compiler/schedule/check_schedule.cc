@@ -21,8 +21,8 @@ using namespace ir;  // NOLINT
 
 constexpr int64_t kMaxRegisters = 1024;  // elements of one array, and trips of an unrolled loop
 
-// A loop round the current statement, as the schedule cuts it. A softmax axis is two of them: its chunks, and the
-// scores or the values of one.
+// A loop round the current statement, as the schedule cuts it. A softmax axis is two of them: its
+// chunks, and the scores or the values of one.
 struct Level {
   std::string axis;
   AxisRole role = AxisRole::kFree;
@@ -108,7 +108,7 @@ class Checker {
     if ((mask & ~31) != 0) UseShared(SaturatedProduct(registers, schedule_.threads), 4);
   }
 
-  // ---- loops -------------------------------------------------------------------------------------------
+  // ---- loops ------------------------------------------------------------------------------------
   void Enter(Level level, bool alone = false) {
     const auto& [axis, role, extent, cut, ignored, also_ignored] = level;
     names_.insert(axis);
@@ -247,7 +247,7 @@ class Checker {
     Leave();
   }
 
-  // ---- values ------------------------------------------------------------------------------------------
+  // ---- values -----------------------------------------------------------------------------------
   Expr Inlined(const Expr& e) const {
     return Substitute(e, [&](const std::string& name) -> Expr {
       const Expr* value = FindOrNull(lets_, name);
@@ -311,7 +311,7 @@ class Checker {
     if (MatrixLevel() != nullptr) Matrix(update, state, operands.front());
   }
 
-  // ---- staging -----------------------------------------------------------------------------------------
+  // ---- staging ----------------------------------------------------------------------------------
   // Index of the level in whose loop `stage` is filled.
   std::optional<size_t> FilledAt(const StageSchedule& stage) const {
     for (size_t at = 0; at < levels_.size(); ++at) {
@@ -347,7 +347,8 @@ class Checker {
         if (extent > 1) tile.emplace_back(name, extent);
       }
     }
-    // What only a guard depends on is one value for the whole tile; values are guarded by the end of their axis.
+    // What only a guard depends on is one value for the whole tile; values are guarded by the end
+    // of their axis.
     std::vector<std::string> guards = guards_of_values_;
     if (load.guard) absl::c_copy(FreeVars(load.guard), std::back_inserter(guards));
     for (const std::string& name : guards) {
@@ -385,7 +386,7 @@ class Checker {
            registers, " elements for each thread to copy, expected at most ", kMaxRegisters);
   }
 
-  // ---- matrix instructions -----------------------------------------------------------------------------
+  // ---- matrix instructions ----------------------------------------------------------------------
   const Level* MatrixLevel() const {
     for (const Level& level : levels_) {
       if (IsMatrix(level.cut.digits)) return &level;

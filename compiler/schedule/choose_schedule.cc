@@ -108,7 +108,7 @@ class Chooser {
     return PowerOfTwoIn(extent, 16 / SizeOf(dtype));
   }
 
-  // ---- product and narrow ------------------------------------------------------------------------------
+  // ---- product and narrow -----------------------------------------------------------------------
   void Product(const Contraction& c) {
     std::string m = Longest(c.m_axes), n = Longest(c.n_axes);
     int64_t rows = m.empty() ? 1 : facts_.Find(m)->max_extent;
@@ -120,8 +120,8 @@ class Chooser {
       Narrow(c, m, n, rows);
       return;
     }
-    // Rows vary fastest over the grid: the blocks that run together share the columns' operand, the weights,
-    // which are read from memory once; the rows' operand is small enough to stay in L2.
+    // Rows vary fastest over the grid: the blocks that run together share the columns' operand, the
+    // weights, which are read from memory once; the rows' operand is small enough to stay in L2.
     int64_t accumulators = static_cast<int64_t>(facts_.contractions.size());
     const auto [bm, bn] = Tile(m.empty() ? 1 : facts_.Find(m)->min_extent, rows, columns, matrix);
     schedule_.threads = 256;
@@ -132,8 +132,9 @@ class Chooser {
     while (unit > 1 && k.max_extent % unit != 0) unit /= 2;
     bk = std::max(unit, std::min(bk, PowerOfTwoAtMost(k.max_extent)));
     if (matrix) {
-      // Warps, two along rows, in the layout of the instruction's result. What a warp reads of shared memory for its
-      // products falls with its share of the tile, so there are four, eight where that leaves each too few sums.
+      // Warps, two along rows, in the layout of the instruction's result. What a warp reads of
+      // shared memory for its products falls with its share of the tile, so there are four, eight
+      // where that leaves each too few sums.
       const int64_t across = bm * bn * accumulators < kTileSums / 2 ? 4 : 2;
       schedule_.instruction = MatrixInstruction::kMma;
       schedule_.threads = static_cast<int>(64 * across);
@@ -158,12 +159,13 @@ class Chooser {
     }
   }
 
-  // Rows and columns of a block: those that take a multiprocessor the least time. A block's is what it stages (all
-  // there is to matrix instructions) and its products. One alone hides less: three tenths more, or, where its sums
-  // leave no room for a second at all, a twentieth, for it has more products to hide with; at the same speed that one
-  // is to be preferred, as blocks that share a multiprocessor drift apart and read rows twice. Fitted to a sweep
-  // on an H200 over the products of TinyLlama and Qwen2.5-7B: where the tile that it takes was measured, it is the
-  // best or within a tenth of it at 512 and 2048 rows.
+  // Rows and columns of a block: those that take a multiprocessor the least time. A block's is what
+  // it stages (all there is to matrix instructions) and its products. One alone hides less: three
+  // tenths more, or, where its sums leave no room for a second at all, a twentieth, for it has more
+  // products to hide with; at the same speed that one is to be preferred, as blocks that share a
+  // multiprocessor drift apart and read rows twice. Fitted to a sweep on an H200 over the products
+  // of TinyLlama and Qwen2.5-7B: where the tile that it takes was measured, it is the best or
+  // within a tenth of it at 512 and 2048 rows.
   std::pair<int64_t, int64_t> Tile(int64_t least_rows, int64_t most_rows, int64_t columns,
                                    bool matrix) const {
     const int64_t sums = static_cast<int64_t>(facts_.contractions.size());
@@ -200,7 +202,8 @@ class Chooser {
   }
 
   // Rings for what is staged along `axis`, `slot` bytes a slot: as deep as lets two blocks share a
-  // multiprocessor beside `fixed` bytes, at most `most` (one less on their way), or one where two do not fit.
+  // multiprocessor beside `fixed` bytes, at most `most` (one less on their way), or one where two
+  // do not fit.
   void Ring(const std::string& axis, int64_t slot, int64_t fixed, int64_t most = 3) {
     int64_t room = std::min(target_.shared_bytes_per_block,
                             target_.shared_bytes_per_multiprocessor / 2 - 1024) -
@@ -215,7 +218,8 @@ class Chooser {
     }
   }
 
-  // Rings of the operands of all products, `rows` rows of `bk` elements a slot; rows 16 bytes apart modulo 128.
+  // Rings of the operands of all products, `rows` rows of `bk` elements a slot; rows 16 bytes apart
+  // modulo 128.
   void StageMatrices(const std::string& k, int64_t rows, int64_t bk, int64_t fixed, int64_t most) {
     for (const Contraction& each : facts_.contractions) {
       StageAt(each.a, k, 8);
@@ -224,15 +228,15 @@ class Chooser {
     Ring(k, rows * (bk + 8) * 2, fixed, most);
   }
 
-  // Few rows of 16-bit elements: sixteen columns' weights are the rows of the instruction, eight rows are its
-  // columns, and all there is to do is to read the weights once. Little's law asks for some 40 KB on their way to
-  // each multiprocessor (4.8 TB/s, about 1 us, 132 of them).
+  // Few rows of 16-bit elements: sixteen columns' weights are the rows of the instruction, eight
+  // rows are its columns, and all there is to do is to read the weights once. Little's law asks for
+  // some 40 KB on their way to each multiprocessor (4.8 TB/s, about 1 us, 132 of them).
   void NarrowMatrix(const Contraction& c, const std::string& m, const std::string& n,
                     int64_t rows) {
     const int64_t columns = facts_.Find(n)->max_extent;
     const int64_t sums = static_cast<int64_t>(facts_.contractions.size());
-    // Every block reads the rows again, so it has many columns: half as many where the blocks then still have a
-    // multiprocessor each, or nearly so.
+    // Every block reads the rows again, so it has many columns: half as many where the blocks then
+    // still have a multiprocessor each, or nearly so.
     int64_t bn = std::max<int64_t>(16, PowerOfTwoAtMost(64 / sums));
     while (bn > 16 && 8 * CeilDivide(columns, bn / 2) <= 9 * target_.multiprocessors) bn /= 2;
     const int64_t bk = PowerOfTwoIn(facts_.Find(c.k_axis)->max_extent, 8192 / (sums * bn));
@@ -245,8 +249,8 @@ class Chooser {
     Add(n, LoopKind::kGridX, 1, {Threads(along, 32), Registers(2), Threads(8, 4)});
     Add(c.k_axis, LoopKind::kSerial, bk / (16 * parts), {Threads(parts, 32 * along), Matrix()});
     StageMatrices(c.k_axis, sums * bn + 8 * eights, bk, sums * eights * 16 * schedule_.threads, 4);
-    // Through L1 an H200 reads what all blocks read so much faster that eight rows take as long as two: Qwen2.5-7B's
-    // down projection 37.7 us rather than 43.2.
+    // Through L1 an H200 reads what all blocks read so much faster that eight rows take as long as
+    // two: Qwen2.5-7B's down projection 37.7 us rather than 43.2.
     for (StageSchedule& stage : schedule_.stages) {
       if (stage.buffer == c.a) stage.cache = CacheHint::kKeep;
     }
@@ -259,10 +263,11 @@ class Chooser {
     const bool one = facts_.contractions.size() == 1;
     int64_t vector = Vector(k, c.b_dtype);
     while (vector * rows > 32 && vector > 2) vector /= 2;
-    // Lanes over k keep enough loads on their way where columns are few; the sums of several warps are
-    // exchanged through shared memory, which two accumulators of many rows and columns make too dear. Columns
-    // of one thread share each read of the rows. Both were taken from a sweep on an H200 over the products of
-    // TinyLlama and Qwen2.5-7B: for eight rows of bfloat16, 32 lanes and one column take twice as long.
+    // Lanes over k keep enough loads on their way where columns are few; the sums of several warps
+    // are exchanged through shared memory, which two accumulators of many rows and columns make too
+    // dear. Columns of one thread share each read of the rows. Both were taken from a sweep on an
+    // H200 over the products of TinyLlama and Qwen2.5-7B: for eight rows of bfloat16, 32 lanes and
+    // one column take twice as long.
     int64_t lanes = rows == 1 ? 64 : one ? 128 : 32;
     lanes = std::min(lanes, PowerOfTwoAtMost(std::max<int64_t>(1, k / vector)));
     int64_t groups = 128 / lanes;
@@ -274,7 +279,7 @@ class Chooser {
     Add(c.k_axis, LoopKind::kSerial, 1, {Threads(lanes, 1), Registers(vector)});
   }
 
-  // ---- rows and pointwise ----------------------------------------------------------------------------------
+  // ---- rows and pointwise -----------------------------------------------------------------------
   void Rows() {
     std::vector<const AxisFacts*>
         inner;  // innermost loops: reduced rows, and the columns written after them
@@ -315,7 +320,8 @@ class Chooser {
     schedule_.threads = static_cast<int>(std::max<int64_t>(all, 32));
   }
 
-  // Threads of a block for so many items of a row: as many, but fewer where that wastes less of the last round.
+  // Threads of a block for so many items of a row: as many, but fewer where that wastes less of the
+  // last round.
   static int64_t ThreadsFor(int64_t items) {
     int64_t threads = std::min(kRowThreads, BitCeil(items));
     for (int64_t candidate = threads; candidate >= 32; candidate /= 2) {
@@ -325,8 +331,8 @@ class Chooser {
     return threads;
   }
 
-  // Short rows share a block: threads over the next axes outwards, down to `outer[end]`. Returns how many
-  // threads there are then.
+  // Short rows share a block: threads over the next axes outwards, down to `outer[end]`. Returns
+  // how many threads there are then.
   int64_t ShareBlock(const std::vector<std::string>& outer, size_t end, int64_t stride,
                      LoopKind kind) {
     for (size_t i = outer.size(); i-- > end && stride < kRowThreads;) {
@@ -357,7 +363,7 @@ class Chooser {
     schedule_.threads = static_cast<int>(most);
   }
 
-  // ---- softmax -----------------------------------------------------------------------------------------------
+  // ---- softmax ----------------------------------------------------------------------------------
   void Softmax() {
     const std::string j = facts_.softmax_axes[0];
     const AxisFacts& keys = *facts_.Find(j);
@@ -425,9 +431,10 @@ class Chooser {
       StageAt(value, j, static_cast<int>(16 / element));
   }
 
-  // Both products on matrix instructions, by four warps. Each has sixteen rows of its own, whose scores stay in its
-  // registers and are the first operand of the sum; or, `shared`, all have the same sixteen rows, and each takes a
-  // quarter of the keys for the scores, of the columns for the values.
+  // Both products on matrix instructions, by four warps. Each has sixteen rows of its own, whose
+  // scores stay in its registers and are the first operand of the sum; or, `shared`, all have the
+  // same sixteen rows, and each takes a quarter of the keys for the scores, of the columns for the
+  // values.
   void SoftmaxOnMatrices(const std::string& j, const Contraction& score, const std::string& row,
                          const std::vector<const AxisFacts*>& columns, int64_t dim, int64_t width,
                          int64_t keys, bool shared) {
@@ -450,8 +457,9 @@ class Chooser {
     Ring(j, keys * (dim + width + 16) * element, fixed * element);
   }
 
-  // Few queries, or scores that are only loaded: for the scores, threads over keys and pairs of rows; for the
-  // values, threads over columns, and groups of them over keys, whose parts are added up once at the end.
+  // Few queries, or scores that are only loaded: for the scores, threads over keys and pairs of
+  // rows; for the values, threads over columns, and groups of them over keys, whose parts are added
+  // up once at the end.
   void FewRows(const std::string& j, const Contraction* score, const std::string& row, int64_t rows,
                const std::vector<const AxisFacts*>& columns, int64_t dim, int64_t width) {
     if (score && !row.empty() && MatrixPossible(*score) && width % 32 == 0)

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Loop-level kernel + target -> Schedule, from facts of the loops and of the hardware; never from the name of
-// an operation. The forms, by what the nest is made of:
-//   softmax    a streaming softmax: rows of scores over threads, chunks of keys staged in shared memory
-//   product    a contraction with enough rows: a tile over threads and registers, both operands staged
-//   narrow     a contraction with few rows: lanes over the contracted axis, warps over columns; or the columns are
-//              the rows of matrix instructions, and warps share the contracted axis
+// Loop-level kernel + target -> Schedule, from facts of the loops and of the hardware; never from
+// the name of an operation. The forms, by what the nest is made of:
+//   softmax    a streaming softmax: rows of scores over threads, chunks of keys staged in shared
+//              memory
+//   product    a contraction with enough rows: a tile over threads and registers, both operands
+//              staged
+//   narrow     a contraction with few rows: lanes over the contracted axis, warps over columns; or
+//              the columns are the rows of matrix instructions, and warps share the contracted axis
 //   rows       reductions of rows: one block per row, threads over the reduced axis
-//   pointwise  no reduction: threads over the last axes, 16 bytes each; nests side by side share a block
+//   pointwise  no reduction: threads over the last axes, 16 bytes each; nests side by side share a
+//              block
 //
 //   Schedule schedule = ChooseSchedule(loop, FindTarget("sm_90a").value());
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the schedule choice needs to know of a Loop-level kernel: its axes with roles, bounds and nesting, and
-// its contractions with the roles of their axes. Facts only; no choice is made here.
+// What the schedule choice needs to know of a Loop-level kernel: its axes with roles, bounds and
+// nesting, and its contractions with the roles of their axes. Facts only; no choice is made here.
 //
 //   LoopFacts facts = FindFacts(loop);
 //   facts.contractions[0].m_axes == {"b", "s"}
@@ -28,7 +28,8 @@ struct AxisFacts {
   std::vector<std::string> outer;  // axes round it, outermost first
 };
 
-// One sum of products. `a` and `b` are the loads' buffers ("" when an operand is not one plain load).
+// One sum of products. `a` and `b` are the loads' buffers ("" when an operand is not one plain
+// load).
 struct Contraction {
   std::string accumulator;
   std::string k_axis;  // the innermost contract axis

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Facts of the hardware that schedules depend on, one row for each arch. No CUDA headers.
 //
-//   ASSIGN(Target target, FindTarget("sm_90a"));   // INVALID_ARGUMENT lists the archs that are known
+//   ASSIGN(Target target, FindTarget("sm_90a"));  // INVALID_ARGUMENT lists the known archs
 //   target.shared_bytes_per_block == 232448
 //
-// Figures: NVIDIA's CUDA programming guide (limits per compute capability) and the data sheets of the part
-// named in each row. Rates are what schedules are ranked by, not promises.
+// Figures: NVIDIA's CUDA programming guide (limits per compute capability) and the data sheets of
+// the part named in each row. Rates are what schedules are ranked by, not promises.
 // Thread safety: pure functions.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Contradictions inside the compiler, as opposed to anything that a caller can cause (those are
-// absl::Status). `HACKC_CHECK(cond) << "detail"` throws InternalError; only the pipeline catches it and
-// adds the pass's name and the IR before it. Nothing below main aborts or exits.
+// absl::Status). `HACKC_CHECK(cond) << "detail"` throws InternalError; only the pipeline catches it
+// and adds the pass's name and the IR before it. Nothing below main aborts or exits.
 //
 //   HACKC_CHECK(extent > 0) << "loop " << name << " has extent " << extent;
 #pragma once

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A failure of the compiler that can be seen again: INTERNAL, with a text in its payload that `hackc-opt` runs. Whoever
-// owns the process writes that text to a file (server/replay.h) and names it in the message.
+// A failure of the compiler that can be seen again: INTERNAL, with a text in its payload that
+// `hackc-opt` runs. Whoever owns the process writes that text to a file (server/replay.h) and names
+// it in the message.
 //
-//   ASSIGN(tile, Attempt("split_axes", "pass split_axes", [&] { return Print(fn); }, [&] { return SplitAxes(fn); }));
+//   ASSIGN(tile, Attempt("split_axes", "pass split_axes", [&] { return Print(fn); },
+//                        [&] { return SplitAxes(fn); }));
 //   return WithReplayTarget(status, "sm_90a");                        // where the target is known
 //   std::optional<std::string> text = ReplayText(status);
 //
@@ -46,8 +48,8 @@ inline absl::Status WithReplayTarget(absl::Status status, std::string_view arch)
   return status;
 }
 
-// What `work` returns; an error of it, or what it throws, as a failure of `pass` on what `print` gives. What failed in a
-// step inside it has told more.
+// What `work` returns; an error of it, or what it throws, as a failure of `pass` on what `print`
+// gives. What failed in a step inside it has told more.
 template <typename Print, typename Work>
 auto Attempt(std::string_view pass, std::string_view where, Print&& print, Work&& work)
     -> decltype(work()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sums and products of sizes that a text may name, before anything bounds them: they stop at the end of 64 bits, where
-// no limit holds them, instead of wrapping into it.
+// Sums and products of sizes that a text may name, before anything bounds them: they stop at the
+// end of 64 bits, where no limit holds them, instead of wrapping into it.
 //
 //   SaturatedProduct(int64_t{1} << 40, int64_t{1} << 40) == INT64_MAX
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Text between the standard library and Abseil. Debian's Abseil has a string_view type of its own, which
-// neither converts to std::string_view nor back; interfaces use the standard one.
+// Text between the standard library and Abseil. Debian's Abseil has a string_view type of its own,
+// which neither converts to std::string_view nor back; interfaces use the standard one.
 //
 //   absl::StrCat("pass ", View(name))          // name is a std::string_view
 #pragma once

@@ -59,8 +59,9 @@ std::vector<std::string> Candidates() {
 }
 
 // NVRTC opens libnvrtc-builtins by its bare name when it first compiles, which finds nothing when
-// both lie in a folder that the dynamic loader does not know, as those of NVIDIA's wheels do. Opened
-// here by its path, it is found by that name. Where this fails, NVRTC's own search may still succeed.
+// both lie in a folder that the dynamic loader does not know, as those of NVIDIA's wheels do.
+// Opened here by its path, it is found by that name. Where this fails, NVRTC's own search may still
+// succeed.
 void OpenBuiltins(const Library& library) {
   int major = 0, minor = 0;
   Dl_info where;
@@ -184,8 +185,8 @@ void ReadLog(const std::string& log, Cubin& cubin) {
 }  // namespace
 
 std::vector<std::string> Options(const std::string& arch) {
-  // -v reports registers and spills in the log. Precompiled headers stay off: parallel compiles would share
-  // one file. --minimal leaves out texture types, which no kernel here uses.
+  // -v reports registers and spills in the log. Precompiled headers stay off: parallel compiles
+  // would share one file. --minimal leaves out texture types, which no kernel here uses.
   return {absl::StrCat("--gpu-architecture=", arch), "--std=c++17", "--minimal",
           "--ptxas-options=-v"};
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// NVRTC: CUDA C++ text to a cubin for one exact architecture, and what the kernel needs of the hardware. The
-// only user of NVIDIA's compiler; libnvrtc is opened at the first use, never linked.
+// NVRTC: CUDA C++ text to a cubin for one exact architecture, and what the kernel needs of the
+// hardware. The only user of NVIDIA's compiler; libnvrtc is opened at the first use, never linked.
 //
 //   ASSIGN(Cubin cubin, CompileCubin(text, "hackc_norm", "sm_90a"));
 //   cubin.bytes; cubin.registers;
 //
-// Looked for in $CUDA_HOME, where the dynamic loader looks (the program's own lib folder among it), then in
-// the folder found when this was built. Thread safety: all functions may be called from any thread; compiles
-// run at the same time.
+// Looked for in $CUDA_HOME, where the dynamic loader looks (the program's own lib folder among it),
+// then in the folder found when this was built. Thread safety: all functions may be called from any
+// thread; compiles run at the same time.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ struct Cubin {
   std::string warnings;
 };
 
-// FAILED_PRECONDITION: no NVRTC. UNIMPLEMENTED: it lacks `arch`. INTERNAL: the text does not compile.
+// FAILED_PRECONDITION: no NVRTC. UNIMPLEMENTED: it lacks `arch`. INTERNAL: the text does not
+// compile.
 absl::StatusOr<Cubin> CompileCubin(const std::string& text, const std::string& entry,
                                    const std::string& arch);
 

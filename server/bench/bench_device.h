@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The GPU as a bench process sees it: the driver, a context that stays current, and the few functions that
-// only measurements need.
+// The GPU as a bench process sees it: the driver, a context that stays current, and the few
+// functions that only measurements need.
 //
 //   HACKC_ASSIGN_OR_RETURN(std::unique_ptr<BenchDevice> device, BenchDevice::Open(0));
-//   HACKC_ASSIGN_OR_RETURN(double us, device->Microseconds([&] { return graph->Launch(nullptr); }));
+//   HACKC_ASSIGN_OR_RETURN(double us,
+//                          device->Microseconds([&] { return graph->Launch(nullptr); }));
 //
 // All work goes to the default stream. Thread safety: none.
 #pragma once
@@ -35,7 +36,8 @@ class BenchDevice {
   absl::Status Copy(CUdeviceptr to, CUdeviceptr from, int64_t bytes) const;
   // GPU time of what `work` launches, by events round it. Waits for it.
   absl::StatusOr<double> Microseconds(const std::function<absl::Status()>& work) const;
-  // Bytes read and written in a second by a copy that is too large for the cache: the median of several.
+  // Bytes read and written in a second by a copy that is too large for the cache: the median of
+  // several.
   absl::StatusOr<double> CopyRate() const;
 
  private:

@@ -3,7 +3,8 @@
 //
 //   return ServeCalls(fd, "hackc-bench", BenchHandler(/*gpu=*/0));   // worker_process.h
 //
-// The context is made at the first call and kept. After a kernel at fault the reply says that it was the last:
+// The context is made at the first call and kept. After a kernel at fault the reply says that it
+// was the last:
 // whatever the kernel did to this process ends with it.
 // Thread safety: the handler belongs to one thread.
 #pragma once

@@ -21,7 +21,8 @@ using client::GuardedMemory;
 using client::Runtime;
 using v1::worker::Fault;
 
-// Made-up data repeats after this many elements: a prime, so that no stride of a kernel falls in step with it.
+// Made-up data repeats after this many elements: a prime, so that no stride of a kernel falls in
+// step with it.
 constexpr int64_t kPeriod = 1'048'583;
 constexpr double kSampleMicroseconds =
     500;                       // at least, so that the events' own jitter is below a percent
@@ -32,10 +33,11 @@ constexpr std::chrono::milliseconds kSampling{
 constexpr std::chrono::milliseconds kWarmUp{20};
 constexpr int kRounds = 3;
 constexpr double kDisturbed = 0.05;  // a quiet GPU spreads by one or two percent
-// A reference is slow: one thread for each output and no reuse. Small shapes are checked always, timed ones up to this.
+// A reference is slow: one thread for each output and no reuse. Small shapes are checked always,
+// timed ones up to this.
 constexpr int64_t kCheckedOperations = 2'000'000'000;
-// Formulas of what a kernel moves count each element once and bounds of caches are soft: below half of what
-// the part can do at best, something was not measured.
+// Formulas of what a kernel moves count each element once and bounds of caches are soft: below half
+// of what the part can do at best, something was not measured.
 constexpr double kImpossible = 0.5;
 
 }  // namespace
@@ -115,8 +117,8 @@ absl::Status KernelBench::SetUp(int first_set, int sets, int launches) {
 absl::Status KernelBench::Fill(const Tensor& tensor) {
   const v1::worker::BufferUse& use = call_.uses().buffers(tensor.argument);
   const int64_t total = tensor.memory.bytes();
-  // Integers that index nothing are lengths of sequences in the cache, which kernels clamp to `past`: checks take all
-  // of them, times the longest.
+  // Integers that index nothing are lengths of sequences in the cache, which kernels clamp to
+  // `past`: checks take all of them, times the longest.
   const auto past = symbols_.find("past");
   int64_t below = past == symbols_.end() ? 1 : past->second + 1;
   if (use.has_below()) {
@@ -217,8 +219,8 @@ absl::Status KernelBench::Time(const Shape& shape) {
   HACKC_ASSIGN_OR_RETURN(const client::Call once, CallOf("candidate"));
   HACKC_ASSIGN_OR_RETURN(const double first_us,
                          device_.Microseconds([&] { return runtime_->Run(once, nullptr); }));
-  // When a buffer's turn comes again, at most a sixteenth of what was read since can still be in the cache. With four
-  // times the cache an H200 read 136 MB 10 % faster than its memory is.
+  // When a buffer's turn comes again, at most a sixteenth of what was read since can still be in
+  // the cache. With four times the cache an H200 read 136 MB 10 % faster than its memory is.
   const int64_t wanted = 16 * device_.l2_bytes();
   const int sets = static_cast<int>(
       std::clamp<int64_t>(wanted / std::max<int64_t>(set_bytes, 1) + 1, 1, kLaunches));

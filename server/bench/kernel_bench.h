@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// One kernel on a GPU: red zones round every buffer, outputs poisoned first, inputs made up from a seed; what it
-// writes is held against the reference's result at each shape to check, and only then is it timed.
+// One kernel on a GPU: red zones round every buffer, outputs poisoned first, inputs made up from a
+// seed; what it writes is held against the reference's result at each shape to check, and only then
+// is it timed.
 //
 //   v1::worker::BenchResult result = KernelBench(device, call).Run();
 //
-// A time is that of one launch among others in a CUDA graph, on buffers that take turns so that none lies in
-// the cache from the launch before. The median of several samples counts; where they spread by more than 5 % the
-// measurement is repeated, and the quietest is kept.
+// A time is that of one launch among others in a CUDA graph, on buffers that take turns so that
+// none lies in the cache from the launch before. The median of several samples counts; where they
+// spread by more than 5 % the measurement is repeated, and the quietest is kept.
 // Thread safety: none.
 #pragma once
 

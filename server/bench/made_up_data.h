@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Inputs of a measurement: floats uniform in -1..1; integers from 0 to below a bound, all of them before one comes
-// again, so that tables name each page once. The same for the same seed.
+// Inputs of a measurement: floats uniform in -1..1; integers from 0 to below a bound, all of them
+// before one comes again, so that tables name each page once. The same for the same seed.
 //
 //   std::string bytes = MadeUpData(v1::DTYPE_BFLOAT16, 4096, /*below=*/0, /*seed=*/1);
 //

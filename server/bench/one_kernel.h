@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A kernel and its reference as a Program that the client's runtime runs, so that what is measured is launched
-// exactly as a client launches it.
+// A kernel and its reference as a Program that the client's runtime runs, so that what is measured
+// is launched exactly as a client launches it.
 //
 //   v1::Program program = OneKernelProgram(call, /*sets=*/3, /*launches=*/12);
 //
-// Entry points: "candidate" launches the kernel on set 0; "reference" its reference on the same inputs and outputs
-// of its own; "timed" the kernel `launches` times, each on the next of the sets. Thread safety: pure functions.
+// Entry points: "candidate" launches the kernel on set 0; "reference" its reference on the same
+// inputs and outputs of its own; "timed" the kernel `launches` times, each on the next of the sets.
+// Thread safety: pure functions.
 #pragma once
 
 #include <string>

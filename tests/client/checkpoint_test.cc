@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using absl::StatusCode;
 using testing::ElementsAre;
 
-// ---- floats -----------------------------------------------------------------------------------------------
+// ---- floats -------------------------------------------------------------------------------------
 
 TEST(FloatConvert, EveryHalfSurvivesTheWayThere) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
@@ -43,7 +43,8 @@ TEST(FloatConvert, EveryHalfSurvivesTheWayThere) {
 }
 
 TEST(FloatConvert, RoundsToNearestAndTiesToEven) {
-  // Between two neighbours a and b: the nearer one, and at the middle the one with an even last bit.
+  // Between two neighbours a and b: the nearer one, and at the middle the one with an even last
+  // bit.
   for (uint32_t bits = 0; bits < 0x7bff; ++bits) {
     float a = Float16ToFloat(static_cast<uint16_t>(bits));
     float b = Float16ToFloat(static_cast<uint16_t>(bits + 1));
@@ -62,7 +63,7 @@ TEST(FloatConvert, RoundsToNearestAndTiesToEven) {
   EXPECT_EQ(FloatToBFloat16(3.4028235e38f), 0x7f80);
 }
 
-// ---- files ------------------------------------------------------------------------------------------------
+// ---- files --------------------------------------------------------------------------------------
 
 struct Tensor {
   std::string name, dtype;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
-// A libcuda.so.1 for machines without a GPU: device memory is host memory, any bytes are code, and a launch
-// only counts. It shows that libhackc.so, its Python wrapper and hackc-selftest load a driver and walk
-// through a real program; what kernels compute is judged elsewhere.
+// A libcuda.so.1 for machines without a GPU: device memory is host memory, any bytes are code, and
+// a launch only counts. It shows that libhackc.so, its Python wrapper and hackc-selftest load a
+// driver and walk through a real program; what kernels compute is judged elsewhere.
 //
-// Code of the form "cubin of NAME gpu:WORD;" is run: a kernel (x, y, seq) that writes y[seq, 64] = 2 x, and takes
-// 10 us of a clock that only launches and copies move. WORD says how it goes wrong:
+// Code of the form "cubin of NAME gpu:WORD;" is run: a kernel (x, y, seq) that writes y[seq, 64] =
+// 2 x, and takes 10 us of a clock that only launches and copies move. WORD says how it goes wrong:
 // Other code takes 0.1 s of that clock and writes nothing.
-//   double   not at all          wrong    the last element is 0      behind, before   writes 4 bytes outside y
-//   crash    SIGSEGV             hang     never ends                 illegal          an error that stays
-//   no_time, fast, noisy         the clock stands still, nearly so, or changes its pace from event to event
+//   double   not at all          wrong    the last element is 0      behind, before   writes 4
+//            bytes outside y
+//   crash    SIGSEGV             hang     never ends                 illegal          an error that
+//            stays
+//   no_time, fast, noisy         the clock stands still, nearly so, or changes its pace from event
+//                                to event
 #include <cuda.h>
 #include <signal.h>
 #include <unistd.h>

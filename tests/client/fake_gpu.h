@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A CUDA driver for tests: device memory is host memory, a "cubin" is its kernel's entry name, and
-// launching runs a C++ function on the parameters that were passed, so that a launch list is judged by
-// what it computes and not only by what it calls.
+// launching runs a C++ function on the parameters that were passed, so that a launch list is judged
+// by what it computes and not only by what it calls.
 //
 //   FakeGpu gpu(program);
 //   gpu.kernels["embed"] = [](const FakeGpu::Launch& launch) { launch.Pointer<float>(1)[0] = 7; };

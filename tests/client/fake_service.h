@@ -52,7 +52,8 @@ class FakeService final : public v1::Compiler::Service {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// What a server sends for TinyProgram: progress, five kernels (the last from the cache), program, report.
+// What a server sends for TinyProgram: progress, five kernels (the last from the cache), program,
+// report.
 std::vector<v1::CompileEvent> TinyEvents();
 
 }  // namespace hackc::client

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Tokens through a program with a cache: two layers that each append the ids of each sequence to their state, and
-// logits that are 1 at (sum over both caches up to the token) modulo the vocabulary. A wrong length, a cache of
-// another layer or sequence, or a forgotten token changes the sum.
+// Tokens through a program with a cache: two layers that each append the ids of each sequence to
+// their state, and logits that are 1 at (sum over both caches up to the token) modulo the
+// vocabulary. A wrong length, a cache of another layer or sequence, or a forgotten token changes
+// the sum.
 #include "client/runtime/generator.h"
 
 #include <algorithm>
@@ -105,7 +106,8 @@ v1::Program CachedProgram() {
   cache->set_repeat_count(kLayers);
   cache->set_layer_step(1);
   AddBuffer(&program, "past_lengths", v1::Buffer::INPUT, v1::DTYPE_INT32);
-  // Logits start at 0 and each layer adds its cache's sum as an amount; `finish` turns them into logits.
+  // Logits start at 0 and each layer adds its cache's sum as an amount; `finish` turns them into
+  // logits.
   for (const char* phase : {"prefill", "decode"}) {
     const int64_t max_seq = std::string(phase) == "decode" ? 1 : kMaxSeq;
     const uint32_t first = program.kernels_size();

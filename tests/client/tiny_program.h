@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A program of three layers over four channels whose result is simple arithmetic, with every part of the
-// contract in use: prepare, repetition, constants, workspace at symbolic offsets, symbols as parameters.
+// A program of three layers over four channels whose result is simple arithmetic, with every part
+// of the contract in use: prepare, repetition, constants, workspace at symbolic offsets, symbols as
+// parameters.
 //
 //   logits[t, c] = (ids[t] + sum over layers of 2 * w[layer, c]) * final[c] + scale[c]
 //

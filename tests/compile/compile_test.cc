@@ -95,7 +95,8 @@ TEST(Compile, QwenForEveryArch) {
   }
 }
 
-// Blocks meant to share a multiprocessor say so in their launch bounds, have the registers for it, and spill none.
+// Blocks meant to share a multiprocessor say so in their launch bounds, have the registers for it,
+// and spill none.
 TEST(Compile, EveryDType) {
   for (program::DType dtype :
        {program::DType::kFloat32, program::DType::kFloat16, program::DType::kBFloat16}) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every refusal of the front end with its whole message: the path of the field, what was got, what is accepted.
+// Every refusal of the front end with its whole message: the path of the field, what was got, what
+// is accepted.
 #include <functional>
 #include <string>
 #include <vector>

@@ -89,7 +89,8 @@ TEST(Frontend, AbsentAndNullWindowDiffer) {
   EXPECT_THAT(Text(config, options), HasSubstr("window = 4096"));
 }
 
-// Issue candle-vllm 277: equal duplicates, odd vocabulary, 56 / 8 heads. Ling 11, ChatterBox 1: both spellings.
+// Issue candle-vllm 277: equal duplicates, odd vocabulary, 56 / 8 heads. Ling 11, ChatterBox 1:
+// both spellings.
 TEST(Frontend, RopeSpellings) {
   json config = Config("llama");
   config["vocab_size"] = 32043;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Configs as they are published: each builds, or is refused with the path of a field. The folder is not part
-// of the project, so its absence skips.
+// Configs as they are published: each builds, or is refused with the path of a field. The folder is
+// not part of the project, so its absence skips.
 #include <filesystem>
 #include <set>
 

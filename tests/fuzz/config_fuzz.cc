@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A model's config.json, any bytes: refused with INVALID_ARGUMENT that names a field, or a graph that verifies, prints
-// as a fixed point, has one key, and, when it is tiny, lowers to a whole program. An input that opens with `!` and a
-// byte takes the request's options from that byte.
+// A model's config.json, any bytes: refused with INVALID_ARGUMENT that names a field, or a graph
+// that verifies, prints as a fixed point, has one key, and, when it is tiny, lowers to a whole
+// program. An input that opens with `!` and a byte takes the request's options from that byte.
 #include <algorithm>
 #include <iterator>
 
@@ -50,7 +50,8 @@ bool Accepted(const CompileRequest& request, KeyFields& fields) {
   return true;
 }
 
-// Elements of the largest weight, about; passes do not care, but 4096 layers of 16 kinds take their time.
+// Elements of the largest weight, about; passes do not care, but 4096 layers of 16 kinds take their
+// time.
 bool IsTiny(const ir::GraphModule& graph) {
   size_t ops = 0;
   for (const auto& segment : graph.segments) ops += segment.ops.size();

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// What every fuzz target gives: an entry that takes any bytes, and a mutation that knows their form. Two drivers
-// run it: libFuzzer (preset `fuzz`, with libfuzzer_mutator.cc) and replay.cc, which needs nothing but the compiler at
-// hand and runs in the usual tests.
+// What every fuzz target gives: an entry that takes any bytes, and a mutation that knows their
+// form. Two drivers run it: libFuzzer (preset `fuzz`, with libfuzzer_mutator.cc) and replay.cc,
+// which needs nothing but the compiler at hand and runs in the usual tests.
 //
 //   extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) { ...; return 0; }
-//   std::string Mutate(std::string input, Random& random) { return MutateText(std::move(input), random); }
+//   std::string Mutate(std::string input, Random& random) {
+//     return MutateText(std::move(input), random);
+//   }
 //
-// What must hold of an input is said with Violation(): it prints and aborts, which both drivers report with the
-// input. Thread safety: one thread.
+// What must hold of an input is said with Violation(): it prints and aborts, which both drivers
+// report with the input. Thread safety: one thread.
 #pragma once
 
 #include <cstddef>

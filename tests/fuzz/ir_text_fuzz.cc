@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Text of any IR level: what parses prints as a fixed point, verifiers say something of every module and never crash,
-// and what verifies and is small runs in its interpreter without leaving its buffers. A golden case file is taken apart
-// at its `# ----` lines, so that tests/golden is a corpus.
+// Text of any IR level: what parses prints as a fixed point, verifiers say something of every
+// module and never crash, and what verifies and is small runs in its interpreter without leaving
+// its buffers. A golden case file is taken apart at its `# ----` lines, so that tests/golden is a
+// corpus.
 #include <algorithm>
 #include <exception>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bytes of a Program as a client takes them: refused by CheckProgram, or safe to walk, name and evaluate at the ends
-// of its symbols' ranges.
+// Bytes of a Program as a client takes them: refused by CheckProgram, or safe to walk, name and
+// evaluate at the ends of its symbols' ranges.
 #include "client/runtime/program_check.h"
 #include "client/runtime/program_files.h"
 #include "compiler/support/cat.h"

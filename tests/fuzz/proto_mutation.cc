@@ -122,8 +122,8 @@ void MutateMessage(Message& root, Random& random) {
     default: break;
   }
   if (!is_message) return SetScalar(message, field, random);
-  // A copy from elsewhere, also of a whole that holds this place: trees grow deeper. It is copied first, since setting
-  // one field of a oneof frees the other.
+  // A copy from elsewhere, also of a whole that holds this place: trees grow deeper. It is copied
+  // first, since setting one field of a oneof frees the other.
   std::vector<const Message*> alike;
   for (const Message* other : all) {
     if (other->GetDescriptor() == field->message_type()) alike.push_back(other);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Changes a protobuf message by its descriptor: a field set, cleared, repeated, nested, or taken from elsewhere in the
-// message. What comes out always parses.
+// Changes a protobuf message by its descriptor: a field set, cleared, repeated, nested, or taken
+// from elsewhere in the message. What comes out always parses.
 //
 //   MutateMessage(program, random);
 //

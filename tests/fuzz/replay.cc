@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Runs a fuzz target without libFuzzer: every file of the folders, then seeded mutations of them for as long as is
-// asked. One line at the end says how many; an input that crashes or takes more than a second of processor time is
-// written to ./failing-input, and the exit status is not 0.
+// Runs a fuzz target without libFuzzer: every file of the folders, then seeded mutations of them
+// for as long as is asked. One line at the end says how many; an input that crashes or takes more
+// than a second of processor time is written to ./failing-input, and the exit status is not 0.
 //
 //   fuzz_ir_text_replay [--seconds 3] [--seed 1] FILE_OR_FOLDER...
 #include <fcntl.h>

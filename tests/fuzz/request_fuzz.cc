@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the server takes from outside, as bytes: a request's way up to its key, without sockets and without a build; a
-// digest to fetch; and a kernel on its way to a worker. The first byte says which.
+// What the server takes from outside, as bytes: a request's way up to its key, without sockets and
+// without a build; a digest to fetch; and a kernel on its way to a worker. The first byte says
+// which.
 #include "cache/digest.h"
 #include "compiler/compile.h"
 #include "compiler/support/cat.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes what fuzzing starts from, one folder for each target: the IR of golden cases and of a tiny model at every
-// level, configs of golden and sample models, requests for them, and programs.
+// Writes what fuzzing starts from, one folder for each target: the IR of golden cases and of a tiny
+// model at every level, configs of golden and sample models, requests for them, and programs.
 //
 //   fuzz_seeds SOURCE_DIR OUT_DIR
 #include <google/protobuf/util/json_util.h>

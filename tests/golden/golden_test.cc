@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Each file tests/golden/LEVEL/PASS/CASE.hir is one test (tools/opt/case_file.h says what is in it): the pass makes
-// exactly the expected text, which verifies and round-trips, and both sides give the same on the same random data.
-// HACKC_BLESS=1 writes what was made in place of what was expected.
+// Each file tests/golden/LEVEL/PASS/CASE.hir is one test (tools/opt/case_file.h says what is in
+// it): the pass makes exactly the expected text, which verifies and round-trips, and both sides
+// give the same on the same random data. HACKC_BLESS=1 writes what was made in place of what was
+// expected.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -87,7 +88,8 @@ TEST_P(Golden, Case) {
   const auto file = ReadCase(ReadAll(path));
   ASSERT_TRUE(file.ok()) << file.status();
   const std::string pass = path.parent_path().filename();
-  // Launches of a module have no text: passes over them start from Tensor IR, with the pass that makes them.
+  // Launches of a module have no text: passes over them start from Tensor IR, with the pass that
+  // makes them.
   ASSERT_FALSE(file->passes.empty());
   ASSERT_EQ(file->passes.back(), pass) << "the folder is the pass's name";
   const auto target = schedule::FindTarget(file->target);
@@ -116,8 +118,8 @@ TEST_P(Golden, Case) {
     EXPECT_EQ(Print(*again), WithoutComments(file->expected));
   }
 
-  // A pass that goes from one level to the same and leaves a case alone gives it back; split_axes alone always has to
-  // say how a loop runs.
+  // A pass that goes from one level to the same and leaves a case alone gives it back; split_axes
+  // alone always has to say how a loop runs.
   if (file->kind == "leaves" && file->passes.size() == 1 && pass != "split_axes" &&
       LevelOf(*input) == LevelOf(*output)) {
     EXPECT_EQ(WithoutComments(file->input), made);
@@ -154,8 +156,8 @@ INSTANTIATE_TEST_SUITE_P(All, Golden, testing::ValuesIn(CasePaths()), [](const a
   return name;
 });
 
-// What a case starts from and what it expects are both lowered to kernels, which verify after every pass and give the
-// same: a pass proves little by what it leaves if none after it can take that.
+// What a case starts from and what it expects are both lowered to kernels, which verify after every
+// pass and give the same: a pass proves little by what it leaves if none after it can take that.
 TEST_P(Golden, DownToKernels) {
   const auto file = ReadCase(ReadAll(Folder() / GetParam()));
   ASSERT_TRUE(file.ok()) << file.status();

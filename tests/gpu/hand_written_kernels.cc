@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Kernels of tests/data/kernels on a GPU, each against the Kernel interpreter on the same random data.
+// Kernels of tests/data/kernels on a GPU, each against the Kernel interpreter on the same random
+// data.
 //
 //   hackc-gpu-kernels [--json OUT.json] [--seed N] FILE.hir...
 //
@@ -131,7 +132,8 @@ v1::TensorMapRecipe RecipeOf(const ir::BulkMap& map, ir::DType dtype,
   return recipe;
 }
 
-// What the written buffers of `kernel` hold after a launch on the buffers of `run`; `shapes` are theirs.
+// What the written buffers of `kernel` hold after a launch on the buffers of `run`; `shapes` are
+// theirs.
 absl::StatusOr<std::map<std::string, TensorData>> Launch(
     const CudaDriver& driver, const ir::KernelFn& kernel, const interp::FunctionRun& run,
     const std::map<std::string, TensorData>& shapes) {
@@ -209,8 +211,8 @@ struct Comparison {
   double bound = 0;
 };
 
-// Sums of the interpreter and of the GPU's matrix units differ by a rounding for each term, at most the
-// longest extent of an input; kernels that sum nothing must agree to the bit.
+// Sums of the interpreter and of the GPU's matrix units differ by a rounding for each term, at most
+// the longest extent of an input; kernels that sum nothing must agree to the bit.
 absl::StatusOr<Comparison> Compare(const CudaDriver& driver, const std::string& path,
                                    uint64_t seed) {
   std::ifstream stream(path);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Operations that the golden models do not reach, on numbers worked out by hand, and what a run refuses.
+// Operations that the golden models do not reach, on numbers worked out by hand, and what a run
+// refuses.
 #include <cmath>
 
 #include "compiler/interp/graph_interpreter.h"
@@ -81,7 +82,8 @@ TEST(GraphOps, Norms) {
 TEST(GraphOps, RopeTurnsHalvesOrPairsAndLeavesTheRest) {
   const std::pair<std::string, std::vector<double>> x = {"f32[batch, seq, 1, 5]",
                                                          {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}};
-  // Position 0: no turn by the first angle, a quarter by the second. Position 1: the other way round.
+  // Position 0: no turn by the first angle, a quarter by the second. Position 1: the other way
+  // round.
   const std::pair<std::string, std::vector<double>> c = {"f32[batch, seq, 2]", {1, 0, 0, 1}};
   const std::pair<std::string, std::vector<double>> s = {"f32[batch, seq, 2]", {0, 1, 1, 0}};
   EXPECT_VALUES(
@@ -100,7 +102,8 @@ TEST(GraphOps, RotaryTable) {
       0, 0, 2 * std::sin(1.0), 2 * std::sin(0.5));
 }
 
-// seq 2 of a plain length of 1: stretch 1 + 3 * (2 / 1 - 1) = 4; the last frequency is divided by all of it.
+// seq 2 of a plain length of 1: stretch 1 + 3 * (2 / 1 - 1) = 4; the last frequency is divided by
+// all of it.
 TEST(GraphOps, DynamicRotaryTable) {
   EXPECT_VALUES(Compute("%y: f32[batch, seq, 3] = rotary_table(%a, none) {sine = true, scale = "
                         "1.0, dynamic_factor = "

@@ -243,7 +243,8 @@ TEST(KernelInterpreter, AsyncCopyIntoASlotStillReadIsARace) {
   EXPECT_EQ(Error(with("barrier"), 16), "");
 }
 
-// One warp multiplies a[16, k] by b[k, 8] through fragments loaded element by element as the PTX manual says.
+// One warp multiplies a[16, k] by b[k, 8] through fragments loaded element by element as the PTX
+// manual says.
 std::string MmaKernel(DType dtype, int k) {
   const std::string t(Name(dtype));
   const std::string shape = k == 16 ? "m16n8k16" : "m16n8k8";

@@ -32,7 +32,8 @@ TEST(RoundTo, BFloat16IsExactOnEveryNeighbourPair) {
   }
 }
 
-// A value just above a bfloat16 midpoint rounds to it in float32 first: rounding twice would go to even.
+// A value just above a bfloat16 midpoint rounds to it in float32 first: rounding twice would go to
+// even.
 TEST(RoundTo, BFloat16IsNotRoundedTwice) {
   const double above_middle = 1.0 + std::ldexp(1.0, -8) + std::ldexp(1.0, -40);
   EXPECT_EQ(RoundTo(DType::kBF16, above_middle), 1.0 + std::ldexp(1.0, -7));

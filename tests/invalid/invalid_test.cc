@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Each file tests/invalid/LEVEL/RULE[-CASE].hir breaks one rule of a verifier, on the lines that say so:
+// Each file tests/invalid/LEVEL/RULE[-CASE].hir breaks one rule of a verifier, on the lines that
+// say so:
 //
 //   @y[0] = 1.0  # expected-error: S9: index rank 1, buffer rank 2
 //

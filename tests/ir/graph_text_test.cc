@@ -71,7 +71,8 @@ TEST(GraphText, ErrorsNameLineColumnAndWhatWasExpected) {
             "line 5, column 11:");
 }
 
-// No prefix of a text, and no text with one character changed, may do anything but parse or be refused.
+// No prefix of a text, and no text with one character changed, may do anything but parse or be
+// refused.
 TEST(GraphText, MutilatedTextIsRefusedOrParses) {
   const std::string text = kEveryGraphOp;
   for (size_t i = 0; i + 1 < text.size(); ++i) {

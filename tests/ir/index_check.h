@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The meaning of index arithmetic, written down apart from the compiler, and the check that whatever is known of an
-// expression holds at every point of its variables' ranges.
+// The meaning of index arithmetic, written down apart from the compiler, and the check that
+// whatever is known of an expression holds at every point of its variables' ranges.
 //
 //   CheckEverywhere(FloorDiv(Axis("x") * 4 + 3, 4), {{"x", {-5, 7}}});
 //
@@ -26,8 +26,8 @@ using Variables = std::vector<std::pair<std::string, Range>>;
 // Floor division, and a modulus with the divisor's sign. Fails the test where a divisor is 0.
 int64_t EvalIndex(const Expr& e, const Values& values);
 
-// Simplify keeps the meaning and is stable, sums read back, Bounds and KnownDivisor hold; and what is proved of `e`'s
-// two sides, where it has two, is true. `used` gets the rules.
+// Simplify keeps the meaning and is stable, sums read back, Bounds and KnownDivisor hold; and what
+// is proved of `e`'s two sides, where it has two, is true. `used` gets the rules.
 void CheckEverywhere(const Expr& e, const Variables& variables,
                      std::set<SimplifyRule>* used = nullptr);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Every rule of the simplifier, by id, over all small integers of its form: negative numerators, offsets and
-// coefficients too, where C's division would differ. A rule without a row fails, and so does a row that never uses its
-// rule. Then every integer operation over all small ranges: bounds, divisors and proofs.
+// Every rule of the simplifier, by id, over all small integers of its form: negative numerators,
+// offsets and coefficients too, where C's division would differ. A rule without a row fails, and so
+// does a row that never uses its rule. Then every integer operation over all small ranges: bounds,
+// divisors and proofs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Text of Tensor IR, and what its verifier refuses and no text can say (tests/invalid has the rest).
+// Text of Tensor IR, and what its verifier refuses and no text can say (tests/invalid has the
+// rest).
 #include "compiler/ir/tensor_text.h"
 
 #include <gmock/gmock.h>

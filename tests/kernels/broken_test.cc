@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One change to a kernel that works makes a kernel that hangs, races or faults on a GPU. The interpreter
-// must refuse it in whatever order warps run, with a message that names the place.
+// One change to a kernel that works makes a kernel that hangs, races or faults on a GPU. The
+// interpreter must refuse it in whatever order warps run, with a message that names the place.
 #include "compiler/interp/kernel_interpreter.h"
 #include "gmock/gmock.h"
 #include "tests/kernels/hand_written.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Kernels written by hand in tests/data/kernels, for instructions that no pass emits yet. The first word
-// of a file's name says what must come out:
+// Kernels written by hand in tests/data/kernels, for instructions that no pass emits yet. The first
+// word of a file's name says what must come out:
 //   copy     y = x, bit for bit
-//   product  y = a b (`turned`: b is [k, n]) or a b^T, added to what was in y when it is `readwrite`
+//   product  y = a b (`turned`: b is [k, n]) or a b^T, added to what was in y when it is
+//            `readwrite`
 //   sum      y += the rows of x
 //
 //   std::vector<std::string> names = HandWritten();

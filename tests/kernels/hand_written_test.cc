@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every kernel of tests/data/kernels: text, verifier, interpreter in several orders of warps, and NVRTC.
+// Every kernel of tests/data/kernels: text, verifier, interpreter in several orders of warps, and
+// NVRTC.
 #include "tests/kernels/hand_written.h"
 
 #include "compiler/codegen/cuda_emitter.h"

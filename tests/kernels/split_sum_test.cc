@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A sum over several blocks, each adding its part to the output: what no pass makes yet. Any number of parts gives the
-// same, and the ways in which such kernels go wrong are seen.
+// A sum over several blocks, each adding its part to the output: what no pass makes yet. Any number
+// of parts gives the same, and the ways in which such kernels go wrong are seen.
 #include "absl/strings/str_replace.h"
 #include "compiler/interp/kernel_interpreter.h"
 #include "gmock/gmock.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reference kernels on Loop IR that models do not always have; those of models are in kernel_levels_test.cc.
+// Reference kernels on Loop IR that models do not always have; those of models are in
+// kernel_levels_test.cc.
 #include "compiler/program/reference_kernel.h"
 
 #include <cmath>

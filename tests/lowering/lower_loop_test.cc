@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Loop IR to Kernel IR on single kernels: what the tile and kernel passes make of a nest is run by the Tile and
-// the Kernel interpreter (races, bounds, poison) and compared with the Loop interpreter, at sizes round the
-// tiles' edges, in every dtype and under several schedules.
+// Loop IR to Kernel IR on single kernels: what the tile and kernel passes make of a nest is run by
+// the Tile and the Kernel interpreter (races, bounds, poison) and compared with the Loop
+// interpreter, at sizes round the tiles' edges, in every dtype and under several schedules.
 #include "compiler/passes/lower_loop.h"
 
 #include <cmath>
@@ -286,7 +286,8 @@ TEST_P(LowerLoopTest, LinearOfFewRows) {
   }
 }
 
-// Sixteen columns, eight rows and sixteen of k are an instruction: one short of whole, whole, one beyond, and primes.
+// Sixteen columns, eight rows and sixteen of k are an instruction: one short of whole, whole, one
+// beyond, and primes.
 TEST_P(LowerLoopTest, FewRowsOfEveryNumber) {
   for (auto [n, k] :
        {std::pair<int64_t, int64_t>{15, 16}, {16, 48}, {17, 1024}, {61, 64}, {33, 40}}) {
@@ -313,8 +314,8 @@ TEST_P(LowerLoopTest, TwoContractionsOfFewRows) {
     Check(Replace(text, "in 2..8", "in 2..16"), {{"seq", seq}}, Bound(GetParam(), 96));
 }
 
-// What eight rows of 16-bit elements have to gain from: the weights are the operand of sixteen rows, and what all
-// blocks read again is kept in L1.
+// What eight rows of 16-bit elements have to gain from: the weights are the operand of sixteen
+// rows, and what all blocks read again is kept in L1.
 TEST(LoweredKernels, WeightsOfFewRowsAreTheFirstOperand) {
   for (const char* dtype : {"bf16", "f16"}) {
     auto loop = ir::ParseLoop(Replace(With(kLinear, dtype, {{"N", 4096}, {"K", 2048}, {"SEQ", 1}}),
@@ -405,9 +406,10 @@ TEST_P(LowerLoopTest, AttentionReadsNothingBeyondWhatIsFilled) {
   }
 }
 
-// ---- what went wrong elsewhere: tests/README.md has the table ------------------------------------------
+// ---- what went wrong elsewhere: tests/README.md has the table -----------------------------------
 
-// A machine of one multiprocessor gets the tiles of thousands of rows: one short of whole, one beyond, and primes.
+// A machine of one multiprocessor gets the tiles of thousands of rows: one short of whole, one
+// beyond, and primes.
 TEST_P(LowerLoopTest, LargeTilesRoundEveryEdge) {
   for (const char* product : {kLinear, kGated}) {
     for (auto [seq, n] : {std::pair<int64_t, int64_t>{127, 129}, {129, 127}, {251, 61}}) {
@@ -418,8 +420,9 @@ TEST_P(LowerLoopTest, LargeTilesRoundEveryEdge) {
   }
 }
 
-// Sums of a block, threads and resident blocks by the rows of the range, for an H200: many rows get the tiles that
-// move fewer than twice the bytes that they must, few rows leave no multiprocessor idle.
+// Sums of a block, threads and resident blocks by the rows of the range, for an H200: many rows get
+// the tiles that move fewer than twice the bytes that they must, few rows leave no multiprocessor
+// idle.
 TEST(LoweredKernels, TilesFollowTheRowsOfTheRange) {
   auto target = schedule::FindTarget("sm_90a");
   ASSERT_OK(target);
@@ -497,7 +500,8 @@ fn fold "one value of each row" {
 }
 )hir";
 
-// Lanes beyond the row's end hold the fold's own identity: a zero would be the largest of all-negative rows.
+// Lanes beyond the row's end hold the fold's own identity: a zero would be the largest of
+// all-negative rows.
 TEST_P(LowerLoopTest, TailsHoldTheFoldsIdentity) {
   for (const char* monoid : {"sum", "product", "max", "min"}) {
     const bool product = std::string(monoid) == "product";
@@ -555,7 +559,8 @@ TEST_P(LowerLoopTest, RowsOfRuntimeLength) {
   }
 }
 
-// One key beyond a chunk, and every score far below 0: a weight of exp(0) for what is masked would be all there is.
+// One key beyond a chunk, and every score far below 0: a weight of exp(0) for what is masked would
+// be all there is.
 TEST_P(LowerLoopTest, AttentionOfStronglyNegativeScores) {
   std::string text =
       Replace(With(kAttention, GetParam(), {{"D", 16}}), "(%sc * 0.3)", "((%sc * 0.3) - 1000.0)");

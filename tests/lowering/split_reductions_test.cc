@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Attention of one token whose keys are taken in parts: both kernels in the Kernel interpreter (races, bounds, poison)
-// against the undivided Loop IR, at lengths round the parts' edges, where most parts are empty, with scores that
-// leave no weight to a 0 in place of -inf, over a cache that holds NaN beyond its filled part.
+// Attention of one token whose keys are taken in parts: both kernels in the Kernel interpreter
+// (races, bounds, poison) against the undivided Loop IR, at lengths round the parts' edges, where
+// most parts are empty, with scores that leave no weight to a 0 in place of -inf, over a cache that
+// holds NaN beyond its filled part.
 #include "compiler/passes/loop/split_reductions.h"
 
 #include <cmath>
@@ -131,8 +132,8 @@ TEST_P(SplitReductionsTest, PartsCombineToTheWhole) {
         const double difference = std::abs(want.values[i] - got.values[i]);
         worst = std::isfinite(difference) ? std::max(worst, difference) : INFINITY;
       }
-      // A score of 1000 is known to 2^-14 in float32, and so are the weights, relatively; a matrix instruction takes
-      // them in bfloat16.
+      // A score of 1000 is known to 2^-14 in float32, and so are the weights, relatively; a matrix
+      // instruction takes them in bfloat16.
       EXPECT_LE(worst, c.dtype == DType::kF32 || c.dim < 32 ? 0x1p-11 : 0x1p-8);
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every golden model at every level that a CPU can run: what `hackc-golden` checks (tools/golden/check.h), and that
-// what was run is what the texts say.
+// Every golden model at every level that a CPU can run: what `hackc-golden` checks
+// (tools/golden/check.h), and that what was run is what the texts say.
 #include <gmock/gmock.h>
 
 #include "compiler/support/cat.h"

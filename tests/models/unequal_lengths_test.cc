@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A batch of sequences of unequal lengths, padded to one call's length, then decoded together: each is as it is
-// alone in the Graph interpreter, whether its cache lies in a row or in pages, whose table has no page behind a
-// sequence's end. At every level, with the entry points of a whole program at the lower ones.
+// A batch of sequences of unequal lengths, padded to one call's length, then decoded together: each
+// is as it is alone in the Graph interpreter, whether its cache lies in a row or in pages, whose
+// table has no page behind a sequence's end. At every level, with the entry points of a whole
+// program at the lower ones.
 #include <gmock/gmock.h>
 
 #include <cmath>

@@ -10,8 +10,8 @@
 namespace hackc::passes {
 namespace {
 
-// Published configs, with and without a cache: every module verifies after every pass. The folder is not
-// part of the project, so its absence skips.
+// Published configs, with and without a cache: every module verifies after every pass. The folder
+// is not part of the project, so its absence skips.
 TEST(PublishedConfigs, ReachKernels) {
   const std::filesystem::path folder = std::string(HACKC_SOURCE_DIR) + "/../shared/configs";
   if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "no folder " << folder;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Loop modules for tests, one line for a launch. A launch's loops only say which buffers it touches and
-// which operation it is; nothing here computes.
+// Loop modules for tests, one line for a launch. A launch's loops only say which buffers it touches
+// and which operation it is; nothing here computes.
 //
 //   segment.ops.push_back(Launch("norm", {{"x", Rows(8)}}, {{"h", Rows(8)}}));
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Random modules, run twice with values as opaque tokens: once as the module says, once as the Program says,
-// on a memory in which every write wipes what it overlaps. A buffer plan that lets two live values overlap,
-// loses a carry or takes the wrong layer's weight gives another token.
+// Random modules, run twice with values as opaque tokens: once as the module says, once as the
+// Program says, on a memory in which every write wipes what it overlaps. A buffer plan that lets
+// two live values overlap, loses a carry or takes the wrong layer's weight gives another token.
 #include <map>
 #include <random>
 

@@ -154,7 +154,7 @@ class ChecksTest(unittest.TestCase):
     def test_file_headers(self):
         good = {
             "compiler/a.h": HEADER,
-            "compiler/a.cc": CC,
+            "compiler/a.cc": CC + "// " + "x" * 97 + "\n// https://" + "x" * 97 + "\n",
             "deploy/tool": "#!/bin/sh\n# SPDX-License-Identifier: MIT\n",
             "models/data.json": "{}",
             "compiler/build/x.cc": "generated\n",
@@ -163,6 +163,8 @@ class ChecksTest(unittest.TestCase):
         licence = "the first line (after any #!) must say SPDX-License-Identifier: MIT"
         for name, text, expected in (
             ("cache/a.cc", "int x;\n", licence),
+            ("cache/a.cc", CC + "// " + "x" * 98 + "\n", "line 2 is a comment of 101 columns; expected at most 100"),
+            ("cache/a.cc", CC + "int x;  // " + "x" * 90 + "\n", "line 2 is a comment of 101 columns; expected at most 100"),
             ("cache/a.cc", "\n" + CC, licence),
             ("deploy/tool", "#!/bin/sh\ntrue\n", licence),
             ("tests/CMakeLists.txt", "project(x)\n", licence),

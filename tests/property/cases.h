@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How many cases a law is tried on, and from which seed. HACKC_PROPERTY_CASES=50 tries fifty times as many,
-// HACKC_PROPERTY_SEED=17 starts at 17, which repeats a failure that named it.
+// How many cases a law is tried on, and from which seed. HACKC_PROPERTY_CASES=50 tries fifty times
+// as many, HACKC_PROPERTY_SEED=17 starts at 17, which repeats a failure that named it.
 //
 //   ForEachSeed(40, [](unsigned seed) { ... });   // stops at the first failure
 //

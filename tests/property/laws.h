@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the laws of this folder share: the target, the tolerance, random kernels, how one is lowered and how far two are
-// apart, and that text is a fixed point.
+// What the laws of this folder share: the target, the tolerance, random kernels, how one is lowered
+// and how far two are apart, and that text is a fixed point.
 //
 //   ExpectFixedPoint(unit);   // Print(Parse(Print(unit))) is Print(unit)
 //

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Laws that hold on every module, tried on random ones, level after level down to kernels that run thread by thread:
-// text is a fixed point, what verifies still does after a pass and means the same, some passes do nothing twice, the
-// names of values matter to nothing. In float64 without rounding, so that only the order of sums is left.
+// Laws that hold on every module, tried on random ones, level after level down to kernels that run
+// thread by thread:
+// text is a fixed point, what verifies still does after a pass and means the same, some passes do
+// nothing twice, the names of values matter to nothing. In float64 without rounding, so that only
+// the order of sums is left.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -113,7 +115,7 @@ TEST(Laws, RandomTensorModulesMeanTheSameAtEveryLevel) {
   });
 }
 
-// ---- names ------------------------------------------------------------------------------------------------
+// ---- names --------------------------------------------------------------------------------------
 
 // The same kernel whose axes, values and states have other names.
 ir::LoopFn Renamed(ir::LoopFn loop, const std::function<std::string(const std::string&)>& rename) {

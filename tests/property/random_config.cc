@@ -77,7 +77,8 @@ std::string RandomConfig(unsigned seed) {
     config["num_key_value_heads"] = pick.OneIn(2) ? heads : 1;
     config["hidden_size"] = heads * pick.From({8, 10, 12});
   }
-  // Keys that say nothing to an architecture without the rule are left out: the front end refuses some of them.
+  // Keys that say nothing to an architecture without the rule are left out: the front end refuses
+  // some of them.
   const auto biased_by = [&](frontend::BiasRule rule) {
     return facts.qkv_bias == rule || facts.output_bias == rule || facts.mlp_bias == rule;
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Random schedules of a Loop-level kernel, as a tuner would try them: the axes cut in any way, thread bits given to any
-// axis, loads staged with any padding and depth. Kernels with a streaming softmax get changes of the chosen schedule,
-// since its parts must fit each other.
+// Random schedules of a Loop-level kernel, as a tuner would try them: the axes cut in any way,
+// thread bits given to any axis, loads staged with any padding and depth. Kernels with a streaming
+// softmax get changes of the chosen schedule, since its parts must fit each other.
 //
 //   ir::Schedule schedule = RandomSchedule(loop, target, seed);
 //

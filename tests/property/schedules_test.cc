@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Laws of schedules, on random ones: CheckSchedule says before any pass runs whether a schedule fits a loop nest. What
-// it takes lowers, verifies and computes what the nest says; what it refuses would not have.
+// Laws of schedules, on random ones: CheckSchedule says before any pass runs whether a schedule
+// fits a loop nest. What it takes lowers, verifies and computes what the nest says; what it refuses
+// would not have.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -191,8 +192,8 @@ fn sides "two nests" {
 }
 )"};
 
-// What became of schedules. What CheckSchedule takes must lower, verify and be right; of what it refuses, a few would
-// have come out right all the same.
+// What became of schedules. What CheckSchedule takes must lower, verify and be right; of what it
+// refuses, a few would have come out right all the same.
 struct Tally {
   int accepted = 0, refused = 0, needlessly = 0;
   std::map<std::string, int> reasons;  // of needless refusals

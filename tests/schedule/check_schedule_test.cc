@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Each way in which a schedule does not fit a nest, alone, with its whole message. That what is taken lowers is a law of
-// tests/property.
+// Each way in which a schedule does not fit a nest, alone, with its whole message. That what is
+// taken lowers is a law of tests/property.
 #include "compiler/schedule/check_schedule.h"
 
 #include <gtest/gtest.h>

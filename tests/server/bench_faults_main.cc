@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// hackc-bench-faults [GPU]: kernels that go wrong in every way, on a real GPU, through the bench process of the
-// hackc-server that lies beside this program. Prints one line for each; exit code 0 when every fault was blamed
-// as it should be and the right kernel after it was timed. tests/gpu/bench_process.py runs it.
+// hackc-bench-faults [GPU]: kernels that go wrong in every way, on a real GPU, through the bench
+// process of the hackc-server that lies beside this program. Prints one line for each; exit code 0
+// when every fault was blamed as it should be and the right kernel after it was timed.
+// tests/gpu/bench_process.py runs it.
 #include <unistd.h>
 
 #include <chrono>
@@ -25,7 +26,8 @@ namespace {
 
 using v1::worker::BenchResult;
 
-// BODY runs once in each thread, after the thread has written its own of y[i] = 2 * x[i], i below n.
+// BODY runs once in each thread, after the thread has written its own of y[i] = 2 * x[i], i below
+// n.
 constexpr char kText[] = R"(
 extern "C" __global__ void bench_case(const float* x, float* y, int seq) {
   const int n = seq * 64;

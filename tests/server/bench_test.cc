@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Timing on a GPU that misbehaves on request (tests/client/fake_cuda_library.cc): real bench processes, the
-// fake driver in them. Whatever one kernel does, it alone is blamed, the others are timed, and the next
-// request finds a bench process that works.
+// Timing on a GPU that misbehaves on request (tests/client/fake_cuda_library.cc): real bench
+// processes, the fake driver in them. Whatever one kernel does, it alone is blamed, the others are
+// timed, and the next request finds a bench process that works.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

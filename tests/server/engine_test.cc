@@ -474,8 +474,8 @@ TEST_F(EngineTest, ASinkThatWantsNoMoreCancels) {
   EXPECT_EQ(events, 1);
 }
 
-// Streams that come and go at any moment, with few distinct keys: nothing hangs, and every one that was
-// not cancelled gets a whole answer.
+// Streams that come and go at any moment, with few distinct keys: nothing hangs, and every one that
+// was not cancelled gets a whole answer.
 TEST_F(EngineTest, CancelStorm) {
   Start({.queue_limit = 1000}, 4);
   std::vector<std::thread> clients;

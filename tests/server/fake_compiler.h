@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// A compiler whose behaviour is written in the model's config, so that a request can make it slow, wrong or
-// deadly, in this process or in a worker:
+// A compiler whose behaviour is written in the model's config, so that a request can make it slow,
+// wrong or deadly, in this process or in a worker:
 //
 //   {"kernels": 3, "salt": "a", "behave": {"k1": "crash"}}
 //
-// Behaviours of a kernel (or of "plan", "front"): "slow" (sleeps "slow_ms"), "crash", "crash_once" (until
-// the file "marker" exists), "hang", "garbage" (on the worker's channel), "throw", "error", "exhausted_once".
-// On the fake GPU of tests/client/fake_cuda_library.cc a kernel does what "gpu": {"k1": "hang"} says of it.
-// Each compile appends a line to "count_file" when there is one, so that counts hold across processes.
+// Behaviours of a kernel (or of "plan", "front"): "slow" (sleeps "slow_ms"), "crash", "crash_once"
+// (until the file "marker" exists), "hang", "garbage" (on the worker's channel), "throw", "error",
+// "exhausted_once". On the fake GPU of tests/client/fake_cuda_library.cc a kernel does what "gpu":
+// {"k1": "hang"} says of it. Each compile appends a line to "count_file" when there is one, so that
+// counts hold across processes.
 #pragma once
 
 #include <atomic>

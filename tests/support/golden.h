@@ -17,7 +17,8 @@ namespace hackc::test {
 
 using golden::Difference;
 
-// The folders of tests/data/golden in the order of their names. Each is a model that the front end must know.
+// The folders of tests/data/golden in the order of their names. Each is a model that the front end
+// must know.
 const std::vector<std::string>& GoldenNames();
 absl::StatusOr<golden::Model> LoadGolden(const std::string& name);
 

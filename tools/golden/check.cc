@@ -42,7 +42,8 @@ Outcome Problem(const absl::Status& status) { return {.problem = std::string(sta
 int64_t PromptLength(const Model& model) { return model.expected.at("input_ids").size(); }
 int64_t StepCount(const Model& model) { return model.expected.at("step_ids").size(); }
 
-// Two sequences at once, the prompt and the prompt backwards: a first piece, the rest of it, a token more.
+// Two sequences at once, the prompt and the prompt backwards: a first piece, the rest of it, a
+// token more.
 std::vector<Call> BatchedCalls(const Model& model) {
   const std::vector<double>& ids = model.expected.at("input_ids").values;
   const auto length = static_cast<int64_t>(ids.size()), first = (2 * length + 2) / 3;
@@ -60,8 +61,8 @@ std::vector<Call> BatchedCalls(const Model& model) {
   return calls;
 }
 
-// Two tokens each of more sequences than a decode kernel for few of them takes; the second is the first again for
-// every other one.
+// Two tokens each of more sequences than a decode kernel for few of them takes; the second is the
+// first again for every other one.
 constexpr int64_t kManySequences = schedule::kFewRows + 1;
 std::vector<Call> ManySequences(const Model& model) {
   const std::vector<double>& ids = model.expected.at("input_ids").values;

@@ -5,16 +5,19 @@
 //   Outcome outcome = CheckLevel(model, CheckedLevel::kKernel, CheckedDType::kBFloat16);
 //   outcome.ok(); outcome.error; outcome.bound;
 //
-// A level runs the same calls: the whole prompt; the greedy tokens one at a time over its cache; from an empty cache
-// two sequences at once, in two pieces and then one token; and two tokens each of many sequences, so that every entry
-// point runs. Compared are the logits of every position.
+// A level runs the same calls: the whole prompt; the greedy tokens one at a time over its cache;
+// from an empty cache two sequences at once, in two pieces and then one token; and two tokens each
+// of many sequences, so that every entry point runs. Compared are the logits of every position.
 //
-// - Graph, against the stored truth: the prompt's and the steps' logits and each layer's hidden state.
+// - Graph, against the stored truth: the prompt's and the steps' logits and each layer's hidden
+//   state.
 // - Tensor, against Graph.
-// - Loop, tile and kernel, against Graph: the Program that a client would load, with its prepared weights, workspace
-//   and both entry points, each kernel in the interpreter of that level (program_run.h).
-// float64 is arithmetic that never rounds, at level kernel over the kernels that are compiled for float32 and those
-// for bfloat16. The others round as the GPU does, and are compared with a Graph that rounds where they do.
+// - Loop, tile and kernel, against Graph: the Program that a client would load, with its prepared
+//   weights, workspace and both entry points, each kernel in the interpreter of that level
+//   (program_run.h).
+// float64 is arithmetic that never rounds, at level kernel over the kernels that are compiled for
+// float32 and those for bfloat16. The others round as the GPU does, and are compared with a Graph
+// that rounds where they do.
 //
 // Thread safety: pure functions.
 #pragma once
@@ -46,19 +49,22 @@ struct Outcome {
   bool ok() const { return problem.empty() && error <= bound; }
 };
 
-// One call of the model: token ids [batch, seq], after `past` tokens that are in the cache, or lengths[b] <= past.
+// One call of the model: token ids [batch, seq], after `past` tokens that are in the cache, or
+// lengths[b] <= past.
 struct Call {
   interp::TensorData ids;
   int64_t past = 0;
   std::vector<int64_t> lengths = {};
 };
-// Those with a truth in the golden file: the prompt and the greedy steps, whose logits are [tokens, vocabulary].
+// Those with a truth in the golden file: the prompt and the greedy steps, whose logits are [tokens,
+// vocabulary].
 std::vector<Call> TrueCalls(const Model& model);
 
 // Of a call, by the names of a Program's inputs.
 std::map<std::string, interp::TensorData> InputsOf(const Call& call);
 
-// What is compiled for the check. INVALID_ARGUMENT for an architecture that is not known, with the field.
+// What is compiled for the check. INVALID_ARGUMENT for an architecture that is not known, with the
+// field.
 absl::StatusOr<Plan> PlanFor(const Model& model, program::DType storage);
 
 // Logits of one call; a call with past 0 starts from an empty cache.

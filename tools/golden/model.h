@@ -38,8 +38,8 @@ absl::StatusOr<Model> ReadModel(const std::filesystem::path& folder);
 // `count` elements that lie densely at `data`, which needs no alignment.
 std::vector<double> Elements(ir::DType dtype, const char* data, int64_t count);
 
-// The larger of the relative Frobenius distance and the largest error relative to the largest true value;
-// infinity when sizes differ or a value is not finite.
+// The larger of the relative Frobenius distance and the largest error relative to the largest true
+// value; infinity when sizes differ or a value is not finite.
 double Difference(const std::vector<double>& actual, const std::vector<double>& truth);
 
 }  // namespace hackc::golden

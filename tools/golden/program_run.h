@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Runs a Program on the CPU as a client would on the GPU: prepares the weights, then launches the kernels of an
-// entry point over one workspace, each in the interpreter of its Loop, Tile or Kernel IR, which is read back from
-// its text. Grids are those of the launch contract. Workspace, outputs and states start as NaN.
+// Runs a Program on the CPU as a client would on the GPU: prepares the weights, then launches the
+// kernels of an entry point over one workspace, each in the interpreter of its Loop, Tile or Kernel
+// IR, which is read back from its text. Grids are those of the launch contract. Workspace, outputs
+// and states start as NaN.
 //
-//   HACKC_ASSIGN_OR_RETURN(auto run, ProgramRun::Create(plan, opt::Level::kKernel, Arithmetic::kHardware, weights));
-//   HACKC_ASSIGN_OR_RETURN(Tensors outputs, run->Run("decode", {{"batch", 1}, {"seq", 1}, {"past", 4}}, inputs));
+//   HACKC_ASSIGN_OR_RETURN(
+//       auto run, ProgramRun::Create(plan, opt::Level::kKernel, Arithmetic::kHardware, weights));
+//   HACKC_ASSIGN_OR_RETURN(
+//       Tensors outputs, run->Run("decode", {{"batch", 1}, {"seq", 1}, {"past", 4}}, inputs));
 //
 // Thread safety: none; the plan must outlive the run.
 #pragma once

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A text of IR that says how it is to be run, and may hold what should come of it. Golden tests are such files.
+// A text of IR that says how it is to be run, and may hold what should come of it. Golden tests are
+// such files.
 //
 //   # pass: split_axes  kind: edge  symbols: seq=5  seed: 1  target: sm_90a
 //   hackc loop 1
@@ -8,12 +9,13 @@
 //   hackc tile 1
 //   ...
 //
-// Every part of the first line may be missing, the line itself too; `pass` may list several, as in `a,b`. `kind` is what a
-// golden case shows: what the pass `does`, what it `leaves` alone, or an `edge` of sizes. Replay files
-// (server/replay.h) are such texts too: `verify: yes` is --verify, the pass `emit_cuda` is --emit=cuda, and some names are
-// no pass but a call of compile.h: `program` on Graph IR or on a config.json with what goes with it (`dtype: float32
-// batch: 1..4  seq: 1..16  past: 0..64  page_size: 16  last_logits: yes  layers: 2`), `reference` on Loop IR, and `nvrtc
-// entry: NAME` on CUDA text.
+// Every part of the first line may be missing, the line itself too; `pass` may list several, as in
+// `a,b`. `kind` is what a golden case shows: what the pass `does`, what it `leaves` alone, or an
+// `edge` of sizes. Replay files (server/replay.h) are such texts too: `verify: yes` is --verify,
+// the pass `emit_cuda` is --emit=cuda, and some names are no pass but a call of compile.h:
+// `program` on Graph IR or on a config.json with what goes with it (`dtype: float32  batch: 1..4
+// seq: 1..16  past: 0..64  page_size: 16  last_logits: yes  layers: 2`), `reference` on Loop IR,
+// and `nvrtc  entry: NAME` on CUDA text.
 // Thread safety: pure functions.
 #pragma once
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The command line of hackc-opt, without the process round it: runs passes on IR text of any level.
 //
-//   int exit_code = RunOpt({"--passes=split_axes", "--interp", "in.hir"}, std::cin, std::cout, std::cerr);
+//   int exit_code =
+//       RunOpt({"--passes=split_axes", "--interp", "in.hir"}, std::cin, std::cout, std::cerr);
 //
-// The IR goes to `out`; messages, times and dumps go to `err`. A message about the text starts with FILE:LINE:COLUMN or
-// FILE:LINE, all others with `hackc-opt: `.
+// The IR goes to `out`; messages, times and dumps go to `err`. A message about the text starts with
+// FILE:LINE:COLUMN or FILE:LINE, all others with `hackc-opt: `.
 // Thread safety: one call at a time on one set of streams.
 #pragma once
 

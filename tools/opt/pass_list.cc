@@ -91,7 +91,8 @@ absl::StatusOr<Unit> ChooseSchedules(const Unit& unit, const schedule::Target& t
   });
 }
 
-// A schedule that a text brings fits its nest; those of other nests are checked by the passes that made them.
+// A schedule that a text brings fits its nest; those of other nests are checked by the passes that
+// made them.
 absl::Status CheckSchedules(const Unit& unit, const schedule::Target& target) {
   for (const KernelFunction& kernel : std::get<Kernels>(unit).functions) {
     const auto* tile = std::get_if<ir::TileFn>(&kernel);

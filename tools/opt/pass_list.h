@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every pass by name, from both tables of the compiler (passes/pipeline.h, passes/lower_loop.h), and
-// `choose_schedule` between them, run on a Unit.
+// Every pass by name, from both tables of the compiler (passes/pipeline.h, passes/lower_loop.h),
+// and `choose_schedule` between them, run on a Unit.
 //
 //   HACKC_ASSIGN_OR_RETURN(unit, RunPass("split_axes", unit, target));
 //
@@ -28,13 +28,13 @@ struct Pass {
 
 const std::vector<Pass>& Passes();  // in the order of the pipeline
 
-// NOT_FOUND with all names for an unknown pass, FAILED_PRECONDITION for IR of a level that it does not take;
-// INTERNAL when the pass broke off, or whatever else it says.
+// NOT_FOUND with all names for an unknown pass, FAILED_PRECONDITION for IR of a level that it does
+// not take; INTERNAL when the pass broke off, or whatever else it says.
 absl::StatusOr<Unit> RunPass(std::string_view name, const Unit& unit,
                              const schedule::Target& target);
 
-// What the pipeline runs to bring IR such as `unit` to `level`. Tensor IR takes the Tensor passes, split Tile
-// IR is not split again, and Kernel IR stays as it is.
+// What the pipeline runs to bring IR such as `unit` to `level`. Tensor IR takes the Tensor passes,
+// split Tile IR is not split again, and Kernel IR stays as it is.
 std::vector<std::string> DefaultPasses(const Unit& unit, Level level);
 
 // Whether split_axes has been at it: a loop says how it runs.

@@ -34,8 +34,8 @@ int64_t Eval(const ir::Expr& extent, const std::map<std::string, int64_t>& symbo
   return *result;
 }
 
-// Normal floats; integers below 50, distinct while there are so many: ids, lengths and pages, which readers clamp
-// and of which no two may be the same page.
+// Normal floats; integers below 50, distinct while there are so many: ids, lengths and pages, which
+// readers clamp and of which no two may be the same page.
 TensorData Random(const RandomRun& run, const std::string& name, ir::DType dtype,
                   const std::vector<ir::Expr>& extents) {
   std::vector<int64_t> shape;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs a Unit in its level's interpreter on random data that depends on a seed and on names only, so that two
-// units, of whatever levels, that mean the same give the same.
+// Runs a Unit in its level's interpreter on random data that depends on a seed and on names only,
+// so that two units, of whatever levels, that mean the same give the same.
 //
 //   RandomRun run{.symbols = {{"seq", 7}}, .seed = 1};
 //   HACKC_ASSIGN_OR_RETURN(Results before, Interpret(input, run));
@@ -32,12 +32,13 @@ struct RandomRun {
   bool barriers_may_lack = false;
 };
 
-// Declared symbols that `given` lacks get 5, or the bound nearest to it. INVALID_ARGUMENT for names that are
-// not declared and for values out of bounds.
+// Declared symbols that `given` lacks get 5, or the bound nearest to it. INVALID_ARGUMENT for names
+// that are not declared and for values out of bounds.
 absl::StatusOr<std::map<std::string, int64_t>> CompleteSymbols(
     const Unit& unit, const std::map<std::string, int64_t>& given);
 
-// Outputs ("%logits"), states ("state NAME") and, for kernels without a module, written buffers ("FUNCTION @y").
+// Outputs ("%logits"), states ("state NAME") and, for kernels without a module, written buffers
+// ("FUNCTION @y").
 using Results = std::map<std::string, interp::TensorData>;
 absl::StatusOr<Results> Interpret(const Unit& unit, const RandomRun& run);
 

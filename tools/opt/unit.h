@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // IR of any level, as hackc-opt holds it: a whole model, or kernels one after another.
 //
-//   HACKC_ASSIGN_OR_RETURN(Unit unit, Parse(text));   // its first line says the level: `hackc loop 1`
+//   HACKC_ASSIGN_OR_RETURN(Unit unit, Parse(text));  // first line: `hackc loop 1`
 //   LevelOf(unit) == Level::kLoop;
 //   Verify(unit, {}).empty();
 //   Print(unit);
@@ -33,8 +33,8 @@ std::optional<Level> LevelFromName(std::string_view name);
 
 using KernelFunction = std::variant<ir::LoopFn, ir::TileFn, ir::KernelFn>;
 
-// Functions of one level. `module` launches them, one for each of its launches, in order; functions that were
-// read from text stand alone.
+// Functions of one level. `module` launches them, one for each of its launches, in order; functions
+// that were read from text stand alone.
 struct Kernels {
   std::vector<KernelFunction> functions;
   std::optional<ir::LoopModule> module;
@@ -48,7 +48,8 @@ Level LevelOf(const Unit& unit);
 // INVALID_ARGUMENT with line, column and what was expected.
 absl::StatusOr<Unit> Parse(std::string_view text);
 
-// Canonical text. Before the kernels of a module stand comments that say what each is launched with.
+// Canonical text. Before the kernels of a module stand comments that say what each is launched
+// with.
 std::string Print(const Unit& unit);
 // CUDA C++ of each kernel. The unit must be of Kernel level.
 std::string PrintCuda(const Unit& unit);

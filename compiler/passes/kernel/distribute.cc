@@ -212,8 +212,9 @@ class Distributor {
     }
     int warps = combine.thread_mask & ~31;
     if (warps == 0) return;
-    // Between warps: every thread publishes its part, then reads the parts of the threads that differ from it
-    // in the summed bits only. Threads that agree on all bits below 32 read the same order: same total.
+    // Between warps: every thread publishes its part, then reads the parts of the threads that
+    // differ from it in the summed bits only. Threads that agree on all bits below 32 read the same
+    // order: same total.
     std::string exchange = names_.Unique(Cat(name, "_exchange_", counter_++));
     int threads = tile_.schedule.threads;
     Emit(Alloc{exchange, DType::kF32, MemorySpace::kShared, {count, threads}, {}, 0, 16});
@@ -234,22 +235,22 @@ class Distributor {
     });
   }
 
-  // ---- matrix instructions -----------------------------------------------------------------------------
+  // ---- matrix instructions ----------------------------------------------------------------------
   static bool IsMatrixNest(const Stmt& stmt) {
     const For* loop = As<For>(stmt);
     return loop != nullptr && IsMatrix(loop->digits);
   }
 
-  // A local axis as the fragments of one warp: `first` is the coordinate of the fragment's first row or
-  // column, `index` counts fragments, both over the unrolled `loops`.
+  // A local axis as the fragments of one warp: `first` is the coordinate of the fragment's first
+  // row or column, `index` counts fragments, both over the unrolled `loops`.
   struct Fragments {
     std::vector<For> loops;
     Expr first, index;
     int count = 1;
   };
 
-  // All digits but the last two, which lie inside a fragment of `size`. With `pairs`, the last register digit
-  // counts pairs of fragments.
+  // All digits but the last two, which lie inside a fragment of `size`. With `pairs`, the last
+  // register digit counts pairs of fragments.
   Fragments OuterDigits(const For& loop, const std::string& tag, int size, bool pairs) {
     Fragments out{{}, IntLit(0), IntLit(0), 1};
     for (size_t i = 0; i + 2 < loop.digits.size(); ++i) {
@@ -306,7 +307,8 @@ class Distributor {
     if (!Varies(*a, m.axis)) std::swap(a, b);
     HACKC_CHECK(Varies(*a, m.axis) && Varies(*b, n.axis) && a->dtype == b->dtype) << update->name;
 
-    // a: in registers already when it is a local tile, else one ldmatrix of four 8 x 8 for each fragment.
+    // a: in registers already when it is a local tile, else one ldmatrix of four 8 x 8 for each
+    // fragment.
     Fragments rows = OuterDigits(m, "f", 16, false);
     std::string a_array = a->buffer;
     std::function<Expr(const Expr&)> a_at;
@@ -410,10 +412,11 @@ class Distributor {
     Emit(For{axis, AxisRole::kFree, LoopKind::kUnroll, IntLit(count), {}, std::move(body)});
   }
 
-  // Position in the register array: mixed radix over the register digits, first all but the last of each
-  // dimension, then the last ones. So the 2 x 2 elements of a matrix fragment are consecutive, its rows before its
-  // columns wherever they stand, and so are the elements of a vector. The indices must be axes of the nest with the array's own layout; otherwise the
-  // tile would live in other threads.
+  // Position in the register array: mixed radix over the register digits, first all but the last of
+  // each dimension, then the last ones. So the 2 x 2 elements of a matrix fragment are consecutive,
+  // its rows before its columns wherever they stand, and so are the elements of a vector. The
+  // indices must be axes of the nest with the array's own layout; otherwise the tile would live in
+  // other threads.
   Expr RegisterIndex(const Layout& layout, const std::vector<Expr>& indices,
                      const std::string& name) const {
     HACKC_CHECK(layout.size() == indices.size())

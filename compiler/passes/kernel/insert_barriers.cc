@@ -51,8 +51,8 @@ class Inserter {
         out.push_back(MakeStmt(Barrier{}));
         state = {};
       }
-      // Iterations of an unrolled loop belong to one statement of the block's program: different threads
-      // and iterations touch different elements, or the same ones for reading.
+      // Iterations of an unrolled loop belong to one statement of the block's program: different
+      // threads and iterations touch different elements, or the same ones for reading.
       if (!loop || loop->kind == LoopKind::kUnroll) {
         state.Join(use);
         out.push_back(stmt);

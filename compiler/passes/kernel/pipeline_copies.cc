@@ -73,8 +73,8 @@ class Pipeliner {
                     [&](const Expr& e) { return Simplify(e, ranges_); });
   }
 
-  // Whether `stmt` may run after `copies`: it makes nothing that they read, waits for nothing, and is no loop that
-  // copies itself.
+  // Whether `stmt` may run after `copies`: it makes nothing that they read, waits for nothing, and
+  // is no loop that copies itself.
   static bool MayFollow(const Stmt& stmt, const Block& copies) {
     const std::set<std::string> named = NamesIn(copies);
     bool may = true;
@@ -116,7 +116,8 @@ class Pipeliner {
       const Expr inside = Simplify(Lt(ahead, loop.extent), ranges_);
       Expr index = ahead;
       if (auto trips = AsInt(loop.extent); trips && !AsInt(inside)) {
-        // Bounded by itself, so that indices are provably inside without reasoning about the condition.
+        // Bounded by itself, so that indices are provably inside without reasoning about the
+        // condition.
         index = Axis(names_.Unique(loop.axis + "_ahead"));
         into.push_back(MakeStmt(Let{As<Var>(index)->name, Min(ahead, IntLit(*trips - 1))}));
       }
@@ -127,7 +128,8 @@ class Pipeliner {
       into.push_back(MakeStmt(AsyncCommit{}));
     };
     for (int i = 0; i + 1 < depth; ++i) fill(IntLit(i), first);
-    // Copies start before what they do not need: loads that stage other operands would hold them up.
+    // Copies start before what they do not need: loads that stage other operands would hold them
+    // up.
     auto at = out.end();
     while (!nested && at != out.begin() && MayFollow(*(at - 1), first)) --at;
     out.insert(at, first.begin(), first.end());

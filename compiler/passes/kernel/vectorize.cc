@@ -53,8 +53,8 @@ class Vectorizer {
   }
 
  private:
-  // Memory to registers or back: vectors of 16, 8 or 4 bytes. Memory to a ring: cp.async of as many; elements that do
-  // not fill 4 bytes stay stores.
+  // Memory to registers or back: vectors of 16, 8 or 4 bytes. Memory to a ring: cp.async of as
+  // many; elements that do not fill 4 bytes stay stores.
   std::optional<Block> Try(const For& loop) const {
     if (loop.kind != LoopKind::kUnroll || loop.body.size() != 1) return std::nullopt;
     const auto* store = As<Store>(loop.body.front());
@@ -104,7 +104,8 @@ class Vectorizer {
     return std::nullopt;
   }
 
-  // The flat address of the first element is a multiple of width for every iteration that starts a vector.
+  // The flat address of the first element is a multiple of width for every iteration that starts a
+  // vector.
   bool Aligned(const std::string& buffer, const std::vector<Expr>& address, const std::string& axis,
                int64_t width) const {
     const Memory* memory = FindOrNull(memory_, buffer);
@@ -113,7 +114,8 @@ class Vectorizer {
     return Divides(Substitute(address.back(), axis, IntLit(0)), width);
   }
 
-  // A guard that holds for a whole vector exactly when it holds for its first element; absent: not known.
+  // A guard that holds for a whole vector exactly when it holds for its first element; absent: not
+  // known.
   std::optional<Expr> WholeGuard(const Expr& guard, const std::string& axis, int64_t width) const {
     if (!guard || !Uses(guard, axis)) return guard;
     const auto* binary = As<Binary>(guard);

@@ -14,8 +14,9 @@ using namespace ir;  // NOLINT
 
 using Kernels = std::map<std::string, LoopLaunch>;  // by sink
 
-// The columns of a streaming softmax lie over threads as its values do; a sum over them in the same kernel would need
-// them to lie in another way, and a second softmax, or a sum for each of its values, would need loops of its own.
+// The columns of a streaming softmax lie over threads as its values do; a sum over them in the same
+// kernel would need them to lie in another way, and a second softmax, or a sum for each of its
+// values, would need loops of its own.
 bool StreamsBadly(const Function& fn) {
   std::set<std::string> softmax, summed, sums;  // sums: states, and lets that are made of them
   bool found = false;

@@ -18,8 +18,8 @@ using namespace ir;  // NOLINT
 // Elements that one iteration of the shared loops may compute: some rounds of one block.
 constexpr int64_t kMostElements = 16384;
 
-// Iterations of all loops of `block`, which holds loops, lets and stores; absent for anything else and for
-// extents that are not static.
+// Iterations of all loops of `block`, which holds loops, lets and stores; absent for anything else
+// and for extents that are not static.
 std::optional<int64_t> ElementsOf(const Block& block) {
   int64_t total = 0;
   for (const Stmt& stmt : block) {
@@ -79,7 +79,8 @@ class Merger {
     return common;
   }
 
-  // Names of `b` in the merged kernel: its buffers are those of the same values, all else gets new names.
+  // Names of `b` in the merged kernel: its buffers are those of the same values, all else gets new
+  // names.
   void TakeNames() {
     Function& fn = merged_.fn.fn;
     used_ = NamesIn(fn.body);

@@ -31,7 +31,8 @@ class Splitter {
   // Both launches, or nothing where the launch stays as it is.
   std::vector<LoopLaunch> Run() {
     if (!FindReduction()) return {};
-    // The last free axis that the loads along the reduction use as `axis // n` alone, or not at all.
+    // The last free axis that the loads along the reduction use as `axis // n` alone, or not at
+    // all.
     for (const For& loop : free_) {
       if (int64_t size = GroupSize(loop); size > 1) {
         grouped_ = loop.axis;

@@ -13,8 +13,8 @@ namespace {
 
 using namespace ir;  // NOLINT
 
-// What a view renames, absent for other operations. The pages of a state are read where they lie, too: a
-// gather of one would copy a whole cache.
+// What a view renames, absent for other operations. The pages of a state are read where they lie,
+// too: a gather of one would copy a whole cache.
 Expr Renamed(const TensorOp& op, const std::set<std::string>& states) {
   if (const auto* view = std::get_if<TensorView>(&op.op)) return view->source;
   const auto* gather = std::get_if<TensorGather>(&op.op);

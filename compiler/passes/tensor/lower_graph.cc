@@ -258,7 +258,8 @@ class Lowering {
     return Unary(UnaryOp::kTanh, Divide(x, Number(cap))) * Number(cap);
   }
 
-  // Keys end at start(b) + s: causality is the extent of the sum, and no score beyond it is ever read.
+  // Keys end at start(b) + s: causality is the extent of the sum, and no score beyond it is ever
+  // read.
   void Lower(const GraphAttention& n) {
     const std::string label = "attention";
     const ValueType &q = TypeOf(n.q), &k = TypeOf(n.k);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Which axes each value of a Loop-level nest varies with, through lets, reductions and stores; what split_axes
-// makes a dimension of the value's tile.
+// Which axes each value of a Loop-level nest varies with, through lets, reductions and stores; what
+// split_axes makes a dimension of the value's tile.
 //
 //   AxisDependencies d(fn);
-//   d.Of("scale") == {"b", "s"};   d.ScopeOf("scale") == {"b", "s", "h"}   // loops round its declaration
+//   d.Of("scale") == {"b", "s"};
+//   d.ScopeOf("scale") == {"b", "s", "h"};  // loops round its declaration
 //
-// A reduction also varies with what its axis' extent varies with (causal attention ends at past + s + 1).
-// Thread safety: const methods may run on several threads at once.
+// A reduction also varies with what its axis' extent varies with (causal attention ends at past + s
+// + 1). Thread safety: const methods may run on several threads at once.
 #pragma once
 
 #include <map>

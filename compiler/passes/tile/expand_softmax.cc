@@ -85,7 +85,8 @@ class Expander {
     return nullptr;
   }
 
-  // Reads of a finished state: accumulator / total, 0 where nothing was seen; or maximum + log(total).
+  // Reads of a finished state: accumulator / total, 0 where nothing was seen; or maximum +
+  // log(total).
   Expr ReadResults(const Expr& e) const {
     return Rewrite(e, [&](const Expr& node) -> Expr {
       if (const auto* var = As<Var>(node); var && log_sums_.count(var->name)) {
@@ -113,8 +114,9 @@ class Expander {
     });
   }
 
-  // The largest value of `end` over the axes round it, or null where that is not known: start + s + 1 with s
-  // in seq becomes start + seq. What a load says of its own axes stays: @past_lengths[%b] is as it is.
+  // The largest value of `end` over the axes round it, or null where that is not known: start + s +
+  // 1 with s in seq becomes start + seq. What a load says of its own axes stays: @past_lengths[%b]
+  // is as it is.
   Expr LargestEnd(const Expr& end) const {
     Expr largest = end;
     std::set<std::string> kept;
@@ -135,8 +137,8 @@ class Expander {
     return {names.begin(), names.end()};
   }
 
-  // Guards loads along `axis` of buffers that go on beyond `end`: a cache holds anything there, and a weight
-  // of 0 times NaN is NaN. All rows share one bound, which a matrix instruction needs.
+  // Guards loads along `axis` of buffers that go on beyond `end`: a cache holds anything there, and
+  // a weight of 0 times NaN is NaN. All rows share one bound, which a matrix instruction needs.
   Expr GuardValues(const Expr& value, const std::string& axis, const Expr& end) const {
     Expr bound = LargestEnd(end);
     if (!bound) {  // over the rows of one block: a part of the keys ends where the part does

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Tile IR -> Tile IR, before axes are split: a reduction whose state is (maximum, sum, accumulator) becomes
-// the streaming form over chunks of its axis, so that each part is an ordinary loop nest with its own
-// layout, and the weighted sum is a contraction like any other.
+// Tile IR -> Tile IR, before axes are split: a reduction whose state is (maximum, sum, accumulator)
+// becomes the streaming form over chunks of its axis, so that each part is an ordinary loop nest
+// with its own layout, and the weighted sum is a contraction like any other.
 //
-//   acc %o: softmax_sum [128]                  acc %o_sum: sum [128], %o_max = -inf, %o_total = 0
-//   for %j: reduce in E {                 ->   for %j_chunk in ceil(E / C) {
-//     let %s = ...                               for %j_score in C { %o_score[j] = masked score; max }
-//     for %e { %o[e] <- (%s, v[j, e]) }          rescale %o_sum and %o_total by exp(old max - new max)
-//   }                                            for %j_weight in C { %o_weight[j] = exp(score - max); sum }
-//                                                for %j_value: contract in C { for %e { %o_sum[e] <- w * v } }
-//                                              }
+//   acc %o: softmax_sum [128]
+//   for %j: reduce in E { let %s = ...  for %e { %o[e] <- (%s, v[j, e]) } }
+//   ->
+//   acc %o_sum: sum [128], %o_max = -inf, %o_total = 0
+//   for %j_chunk in ceil(E / C) {
+//     for %j_score in C { %o_score[j] = masked score; max }
+//     rescale %o_sum and %o_total by exp(old max - new max)
+//     for %j_weight in C { %o_weight[j] = exp(score - max); sum }
+//     for %j_value: contract in C { for %e { %o_sum[e] <- w * v } }
+//   }
 //
-// The chunk is the tile of %j in the schedule; its digits are those of %j_score and %j_weight. %j_value takes
-// the entry "j_value" when the schedule has one, else it runs one step after another.
-// A log_sum_exp over the same scores in the same loop is read from the same state: %o_max + log(%o_total).
-// Invariant kept: a state that saw no score above -inf reads as 0.
+// The chunk is the tile of %j in the schedule; its digits are those of %j_score and %j_weight.
+// %j_value takes the entry "j_value" when the schedule has one, else it runs one step after
+// another. A log_sum_exp over the same scores in the same loop is read from the same state: %o_max
+// + log(%o_total). Invariant kept: a state that saw no score above -inf reads as 0.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -39,15 +39,16 @@ struct TileValue {
   bool shared = false;
 };
 
-// A reduction in progress: how many loops stand round its declaration, and the bits of the thread index that
-// its sums so far are partial over.
+// A reduction in progress: how many loops stand round its declaration, and the bits of the thread
+// index that its sums so far are partial over.
 struct State {
   Monoid monoid = Monoid::kSum;
   size_t depth = 0;
   int partial_over = 0;
 };
 
-// A staged load: the shared tile and what indexes it, "m" for all of axis m or "tile:m" for one tile of it.
+// A staged load: the shared tile and what indexes it, "m" for all of axis m or "tile:m" for one
+// tile of it.
 struct Staged {
   Expr load;  // as in the input
   std::string shared;
@@ -69,7 +70,7 @@ class Splitter {
   }
 
  private:
-  // ---- the walk --------------------------------------------------------------------------------------
+  // ---- the walk ---------------------------------------------------------------------------------
   Block Process(const Block& block) {
     Block out;
     std::swap(out, out_);
@@ -183,7 +184,7 @@ class Splitter {
     return inner && ScheduleOf(inner->axis).outer != LoopKind::kSerial;
   }
 
-  // ---- declarations ------------------------------------------------------------------------------------
+  // ---- declarations -----------------------------------------------------------------------------
   // Local axes in scope that `name` depends on.
   std::vector<std::string> ScopeAxes(const std::string& name) const {
     std::vector<std::string> axes;
@@ -254,7 +255,8 @@ class Splitter {
         const auto* var = As<Var>(index);
         const AxisSchedule* axis = var ? in_.schedule.Find(var->name) : nullptr;
         if (axis && IsMatrix(axis->digits) && axis->digits.size() == 1) {
-          // As the first operand of a matrix instruction the tile is read in the layout of its result.
+          // As the first operand of a matrix instruction the tile is read in the layout of its
+          // result.
           digits.push_back(FragmentColumns(axis->steps));
           continue;
         }
@@ -281,7 +283,7 @@ class Splitter {
     return agree ? layout : std::nullopt;
   }
 
-  // ---- expressions --------------------------------------------------------------------------------------
+  // ---- expressions ------------------------------------------------------------------------------
   const AxisInfo* FindLocal(const std::string& name) const {
     for (const AxisInfo& info : context_) {
       if (info.name == name && info.local > 1) return &info;
@@ -377,7 +379,8 @@ class Splitter {
     });
   }
 
-  // An integer that all threads load alike, such as a sequence's length, is a let. `known`: only one that is.
+  // An integer that all threads load alike, such as a sequence's length, is a let. `known`: only
+  // one that is.
   Expr Uniform(const Expr& load, bool known = false) {
     const Load& node = *As<Load>(load);
     const BufferDecl* buffer = FindOr(buffers_, node.buffer);
@@ -416,7 +419,7 @@ class Splitter {
     out_.insert(out_.end(), body.begin(), body.end());
   }
 
-  // ---- statements -----------------------------------------------------------------------------------------
+  // ---- statements -------------------------------------------------------------------------------
   void Define(const std::string& name, const Expr& resolved) {
     Expr value = Simplify(resolved, ranges_);
     std::vector<std::string> axes = LocalAxes({value});
@@ -494,7 +497,7 @@ class Splitter {
     Nest(axes, {MakeStmt(Store{store.buffer, indices, value, guard, store.engine, store.cache})});
   }
 
-  // ---- staging ----------------------------------------------------------------------------------------------
+  // ---- staging ----------------------------------------------------------------------------------
   void Stage(const StageSchedule& stage, const For& loop) {
     std::map<std::string, const For*> inner;
     WalkStmts(loop.body, [&](const For& below) { inner[below.axis] = &below; });
@@ -569,7 +572,8 @@ class Splitter {
       return FindOr(coordinates, var, FindOr(axes_, var).global);
     });
     Alloc tile{name, load.dtype, MemorySpace::kShared, extents, {}, stage.padding, 16};
-    // A ring is filled ahead by copies that bypass registers; they can only read what nobody writes.
+    // A ring is filled ahead by copies that bypass registers; they can only read what nobody
+    // writes.
     CopyEngine engine = stage.engine;
     if (buffers_.at(load.buffer)->access != Access::kRead) engine = CopyEngine::kRegisters;
     const Expr& turn = axes_.at(loop.axis).outer;
@@ -598,7 +602,7 @@ class Splitter {
     staged_.push_back({node, name, axes, slot});
   }
 
-  // ---- names --------------------------------------------------------------------------------------------------
+  // ---- names ------------------------------------------------------------------------------------
   std::string Fresh(const std::string& stem) {
     return names_.Unique(absl::StrCat(stem, "_", counter_++));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The whole daemon as a process, with the fake compiler in it and in its workers: its command line, its life
-// cycle, and clients that come and go over gRPC.
+// The whole daemon as a process, with the fake compiler in it and in its workers: its command line,
+// its life cycle, and clients that come and go over gRPC.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -136,7 +136,8 @@ class ServiceTest : public ::testing::Test {
     EXPECT_TRUE(stub_->Status(&context, {}, &response).ok());
     return response;
   }
-  // grpc.health.v1.Health/Check without its generated code: 1 is SERVING, 2 NOT_SERVING, 0 no answer.
+  // grpc.health.v1.Health/Check without its generated code: 1 is SERVING, 2 NOT_SERVING, 0 no
+  // answer.
   int Health() {
     grpc::TemplatedGenericStub<v1::StatusRequest, v1::Range> stub(
         grpc::CreateChannel(address_, grpc::InsecureChannelCredentials()));
