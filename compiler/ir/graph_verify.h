@@ -20,7 +20,8 @@
 //                    i32 [b, n] and capacity n * size; x [b, s, h, d], out [b, past + s, h, d],
 //                    past + s <= capacity; past_lengths as in G10; a state is appended to once;
 //                    nothing else reads a state
-//   G12 pointwise    activation, scale, softcap: out like x; add, multiply: a, b and out alike
+//   G12 pointwise    activation, scale, softcap: out like x;
+//                    add, multiply: a, b and out alike
 //   G13 concat       inputs [n_i, ...] with equal tails, out [sum of n_i, ...]
 //   G14 view         operations that only move elements keep the dtype
 //   G15 positions    take_positions: x [b, s, f], positions i32 [b] or absent, out [b, 1, f]
