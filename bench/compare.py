@@ -49,7 +49,7 @@ class Bench:
     def __init__(self, torch, options, work):
         self.torch, self.options, self.work = torch, options, work
         self.rows, self.notes, self.end = [], [], time.monotonic() + 60 * options.minutes
-        self.clocks_before = measure.clocks()
+        self.clocks_before = harness.clocks()
 
     def late(self, what):
         if time.monotonic() < self.end:
@@ -70,8 +70,8 @@ class Bench:
         self.save()
 
     def save(self):
-        result = {"machine": harness.machine(self.torch), "clocks_before": self.clocks_before,
-                  "clocks_after": measure.clocks(), "rows": self.rows, "notes": self.notes}
+        result = {"machine": harness.machine(self.torch), "clocks_before": self.clocks_before, "rows": self.rows,
+                  "notes": self.notes}
         harness.result_path(self.options.json, "compare.json").write_text(json.dumps(result, indent=1))
 
     def compiled(self, model, dtype, **changes):

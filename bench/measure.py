@@ -2,7 +2,6 @@
 """Paired, alternating timing of things that can be replayed, and what a row of results says."""
 
 import statistics
-import subprocess
 
 DISTURBED = 0.05  # spread above which other load must have disturbed a row
 
@@ -76,14 +75,3 @@ def row(facts, times, errors, floor_us, units):
 
 def floor_us(moved_bytes, operations, dtype):
     return 1e6 * max(moved_bytes / BYTES_PER_SECOND, operations / OPERATIONS_PER_SECOND[dtype])
-
-
-def clocks():
-    """Clocks and power as nvidia-smi reads them now."""
-    fields = ["clocks.sm", "clocks.mem", "clocks.max.sm", "power.draw", "temperature.gpu"]
-    try:
-        done = subprocess.run(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"],
-                              capture_output=True, text=True)
-    except OSError:
-        return {}
-    return dict(zip(fields, [value.strip() for value in done.stdout.split("\n")[0].split(",")]))

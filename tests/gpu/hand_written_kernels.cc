@@ -18,6 +18,8 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/runtime/cuda_driver.h"
 #include "client/runtime/device_memory.h"
 #include "client/runtime/tensor_map.h"
@@ -247,6 +249,13 @@ absl::StatusOr<Comparison> Compare(const CudaDriver& driver, const std::string& 
   return comparison;
 }
 
+// The kernel module's, such as "580.95.05".
+std::string DriverVersion() {
+  std::string version;
+  std::ifstream("/sys/module/nvidia/version") >> version;
+  return version;
+}
+
 int Run(const std::vector<std::string>& files, uint64_t seed, const std::string& json_path) {
   auto driver = client::LoadCudaDriver();
   if (!driver.ok()) {
@@ -267,7 +276,11 @@ int Run(const std::vector<std::string>& files, uint64_t seed, const std::string&
   (*driver)->DeviceGetName(gpu, sizeof(gpu), device);
   client::ScopedContext scope(**driver, context);
   std::signal(SIGALRM, OnAlarm);
-  nlohmann::json report{{"gpu", gpu}, {"seed", seed}, {"kernels", nlohmann::json::array()}};
+  nlohmann::json report{{"gpu", gpu},
+                        {"driver", DriverVersion()},
+                        {"date", absl::FormatTime(absl::Now(), absl::UTCTimeZone())},
+                        {"seed", seed},
+                        {"kernels", nlohmann::json::array()}};
   int failures = 0;
   for (const std::string& path : files) {
     running = path;

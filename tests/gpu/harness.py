@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]  # the source tree, or a bund
 sys.path.insert(0, str(ROOT / "build" / "python" if (ROOT / "build" / "python").is_dir() else ROOT / "client" / "python"))
 
 SKIPPED = 77  # what ctest takes for "not run here"
-UNIT_ROUNDOFF = {"float32": 2.0**-24, "bfloat16": 2.0**-9, "float16": 2.0**-12}
+FLOAT32_ROUNDOFF = 2.0**-24
 
 
 class Refused(Exception):
@@ -95,12 +95,25 @@ def machine(torch):
         facts["transformers"] = transformers.__version__
     except ImportError:
         pass
-    try:
-        query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-        facts["driver"] = subprocess.run(query, capture_output=True, text=True).stdout.split("\n")[0].strip()
-    except OSError:
-        facts["driver"] = "unknown"
+    facts["driver"] = (nvidia_smi("driver_version") or ["unknown"])[0]
+    facts["clocks"] = clocks()
     return facts
+
+
+def nvidia_smi(*fields):
+    """What it says of the first GPU, one text for each field; nothing where it is not installed."""
+    try:
+        done = subprocess.run(["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"],
+                              capture_output=True, text=True)
+    except OSError:
+        return []
+    return [value.strip() for value in done.stdout.split("\n")[0].split(",")]
+
+
+def clocks():
+    """Clocks, power and temperature of the first GPU now."""
+    fields = ["clocks.sm", "clocks.mem", "clocks.max.sm", "power.draw", "temperature.gpu"]
+    return dict(zip(fields, nvidia_smi(*fields)))
 
 
 def result_path(given, name):
@@ -124,7 +137,7 @@ def float32_bound(config):
     """How far float32 may be off, relative: each of some 7 reductions in a layer errs like a random walk
     over its length, and the layers' errors add up in quadrature."""
     length = max(config.get("intermediate_size", 0), config["hidden_size"])
-    return UNIT_ROUNDOFF["float32"] * math.sqrt(length) * math.sqrt(7 * config["num_hidden_layers"] + 1)
+    return FLOAT32_ROUNDOFF * math.sqrt(length) * math.sqrt(7 * config["num_hidden_layers"] + 1)
 
 
 def largest_of(bound, count):

@@ -63,12 +63,12 @@ class GoldenModel : public testing::TestWithParam<std::string> {};
 TEST_P(GoldenModel, StorageRoundingIsOfTheDTypesSize) {
   absl::StatusOr<Model> model = test::LoadGolden(GetParam());
   ASSERT_OK(model);
-  for (const auto& [dtype, unit] : {std::pair{CheckedDType::kFloat32, 0x1p-24},
-                                    {CheckedDType::kBFloat16, 0x1p-9},
-                                    {CheckedDType::kFloat16, 0x1p-12}}) {
+  for (const auto& [dtype, storage] : {std::pair{CheckedDType::kFloat32, ir::DType::kF32},
+                                       {CheckedDType::kBFloat16, ir::DType::kBF16},
+                                       {CheckedDType::kFloat16, ir::DType::kF16}}) {
     const Outcome outcome = CheckLevel(*model, CheckedLevel::kGraph, dtype);
     EXPECT_TRUE(outcome.ok()) << outcome.problem << " " << outcome.error << " " << outcome.bound;
-    EXPECT_GT(outcome.error, unit);
+    EXPECT_GT(outcome.error, RoundingError(storage));
   }
 }
 

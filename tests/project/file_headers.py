@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Fails on a source file without its licence line, on a header without #pragma once or opening comment, and on a C++
-comment beyond 100 columns, which clang-format leaves alone."""
+"""Fails on a source file without its licence line, on a header without #pragma once or opening comment, and on a
+comment of C++ or protobuf beyond 100 columns, which clang-format leaves alone."""
 
 import re
 
@@ -31,7 +31,7 @@ def check(root):
         first = lines[1:2] if lines and lines[0].startswith("#!") else lines[:1]
         if not first or LICENCE not in first[0]:
             wrong.append(f"{path}: the first line (after any #!) must say {LICENCE}")
-        if path.suffix in (".h", ".cc"):
+        if path.suffix in (".h", ".cc", ".proto"):
             wrong += [f"{path}: line {number} is a comment of {len(line)} columns; expected at most {COLUMNS}"
                       for number, line in enumerate(lines, 1) if len(line) > COLUMNS and COMMENT.search(line)]
         if path.suffix == ".h":

@@ -7,11 +7,9 @@
 #include "compiler/support/internal_error.h"
 
 namespace hackc::golden {
-namespace {
-
-double UnitRoundoff(ir::DType storage) {
+double RoundingError(ir::DType storage) {
   switch (storage) {
-    case ir::DType::kF32: return 0x1p-24;
+    case ir::DType::kF32: return 0x1p-25;
     case ir::DType::kBF16: return 0x1p-9;
     case ir::DType::kF16: return 0x1p-12;
     default: break;
@@ -19,8 +17,6 @@ double UnitRoundoff(ir::DType storage) {
   HACKC_FAIL() << ir::Name(storage) << " is no storage dtype";
   return 0;
 }
-
-}  // namespace
 
 double StorageBound(const ir::GraphModule& graph, ir::DType storage, int64_t tokens) {
   std::map<std::string, int64_t>
@@ -50,7 +46,7 @@ double StorageBound(const ir::GraphModule& graph, ir::DType storage, int64_t tok
       }
     }
   }
-  const double unit = UnitRoundoff(storage);
+  const double unit = RoundingError(storage);
   return 4 * std::sqrt(unit * unit * roundings + 0x1p-48 * summed);
 }
 
