@@ -58,6 +58,7 @@ struct ArchitectureFacts {
   // What transformers takes where a key is absent; 0: hidden_size / heads, all heads, no window.
   int64_t default_head_dim = 0;
   bool default_key_value_heads_is_heads = false;  // otherwise the key is required
+  int64_t default_max_positions = 2048;
   int64_t default_window = 0;
   WeightNames names;
 };

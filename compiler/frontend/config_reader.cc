@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/frontend/config_reader.h"
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "compiler/frontend/json_text.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/status_macros.h"
@@ -83,6 +85,13 @@ absl::StatusOr<std::optional<std::string>> ConfigReader::String(const std::strin
     return Error(key, "expected a string, got ", ShortText(*value));
   }
   return std::optional<std::string>(value->get<std::string>());
+}
+
+std::string ConfigReader::Path(const std::string& key) const {
+  const bool plain = key.size() <= 60 && absl::c_all_of(key, [](char c) {
+                       return c == '_' || absl::ascii_isalnum(static_cast<unsigned char>(c));
+                     });
+  return plain && !key.empty() ? Cat(path_, ".", key) : Cat(path_, "[", ShortText(key), "]");
 }
 
 std::vector<std::string> ConfigReader::UnreadKeys() const {

@@ -40,7 +40,8 @@ class ConfigReader {
   absl::StatusOr<bool> Bool(const std::string& key, bool fallback);
   absl::StatusOr<std::optional<std::string>> String(const std::string& key);
 
-  std::string Path(const std::string& key) const { return path_ + "." + key; }
+  // "path.key"; a key that is no identifier, or a very long one, as path["short text"].
+  std::string Path(const std::string& key) const;
   // INVALID_ARGUMENT "path.key: message".
   absl::Status Error(const std::string& key, const auto&... message) const {
     return absl::InvalidArgumentError(Cat(Path(key), ": ", message...));

@@ -25,7 +25,6 @@ constexpr int64_t kMaxHeads = int64_t{1} << 14;
 constexpr int64_t kMaxHeadDim = 512;
 constexpr int64_t kMaxLayers = int64_t{1} << 12;
 constexpr int64_t kMaxPositions = int64_t{1} << 31;
-constexpr int64_t kDefaultMaxPositions = 2048;
 
 std::string SupportedText() {
   std::vector<std::string> names;
@@ -116,7 +115,7 @@ absl::Status ReadHeads(ConfigReader& reader, DecoderConfig& decoder) {
   const ArchitectureFacts& facts = *decoder.facts;
   HACKC_ASSIGN_OR_RETURN(decoder.heads,
                          reader.RequiredInteger("num_attention_heads", 1, kMaxHeads));
-  if (facts.default_key_value_heads_is_heads) {
+  if (facts.default_key_value_heads_is_heads || reader.IsExplicitNull("num_key_value_heads")) {
     HACKC_ASSIGN_OR_RETURN(const auto heads, reader.Integer("num_key_value_heads", 1, kMaxHeads));
     decoder.key_value_heads = heads.value_or(decoder.heads);
   } else {
@@ -208,11 +207,12 @@ absl::StatusOr<DecoderConfig> ReadDecoderConfig(const nlohmann::json& config,
   HACKC_ASSIGN_OR_RETURN(decoder.tied_head, reader.Bool("tie_word_embeddings", false));
   HACKC_ASSIGN_OR_RETURN(const auto max_positions,
                          reader.Integer("max_position_embeddings", 1, kMaxPositions));
-  const int64_t longest = options.seq.max + options.past.max;
-  HACKC_ASSIGN_OR_RETURN(decoder.rope,
-                         ReadRopeParameters(reader, decoder.head_dim,
-                                            max_positions.value_or(kDefaultMaxPositions), longest));
-  HACKC_ASSIGN_OR_RETURN(decoder.layers, ReadLayerKinds(reader, *decoder.facts, layers, longest));
+  HACKC_ASSIGN_OR_RETURN(
+      decoder.rope,
+      ReadRopeParameters(reader, decoder.head_dim,
+                         max_positions.value_or(decoder.facts->default_max_positions), options));
+  HACKC_ASSIGN_OR_RETURN(decoder.layers, ReadLayerKinds(reader, *decoder.facts, layers,
+                                                        options.seq.max + options.past.max));
   HACKC_RETURN_IF_ERROR(RefuseUnreadKeys(reader, config, *decoder.facts));
   if (options.layers > layers) {
     return absl::InvalidArgumentError(Cat("layers: expected at most ", layers,

@@ -36,14 +36,15 @@ absl::StatusOr<std::vector<bool>> ReadSliding(ConfigReader& reader, int64_t laye
   }
   for (int64_t i = 0; i < layers; ++i) {
     const nlohmann::json& type = (*types)[i];
-    const std::string key = Cat("layer_types[", i, "]");
+    const std::string path = Cat(reader.Path("layer_types"), "[", i, "]: ");
     if (type != "full_attention" && type != "sliding_attention") {
-      return reader.Error(key, "expected full_attention or sliding_attention, got ",
-                          ShortText(type));
+      return absl::InvalidArgumentError(
+          Cat(path, "expected full_attention or sliding_attention, got ", ShortText(type)));
     }
     sliding[i] = type == "sliding_attention";
     if (sliding[i] && !use_window) {
-      return reader.Error(key, "sliding_attention contradicts use_sliding_window: false");
+      return absl::InvalidArgumentError(
+          Cat(path, "sliding_attention contradicts use_sliding_window: false"));
     }
   }
   return sliding;

@@ -26,7 +26,8 @@ struct RopeContext {
   double theta;
   int64_t head_dim;
   int64_t max_positions;
-  int64_t longest;
+  const FrontendOptions& options;
+  std::optional<Spelling> type;  // where the type stands, if anywhere
 };
 
 std::vector<float> PositionFrequencies(const RopeContext& context) {
@@ -61,17 +62,28 @@ absl::StatusOr<RopeParameters> Linear(RopeContext& context) {
 }
 
 // The base grows with the length once it exceeds max_position_embeddings; up to there it is the
-// plain rope.
+// plain rope. The length is that of the call, as it is in transformers: there, one call takes the
+// whole prompt. So no call may pad a shorter sequence, and none may have to take a prompt in parts:
+// with seq.max above past.max, a prompt that one call cannot take does not fit in the cache.
 absl::StatusOr<RopeParameters> Dynamic(RopeContext& context) {
-  HACKC_ASSIGN_OR_RETURN(const double factor,
-                         context.reader.RequiredNumber("factor", 0, kMaxFactor));
+  auto& [reader, theta, head_dim, max_positions, options, type] = context;
+  HACKC_ASSIGN_OR_RETURN(const double factor, reader.RequiredNumber("factor", 0, kMaxFactor));
   RopeParameters result = Make(PlainFrequencies(context));
-  if (context.longest > context.max_positions) {
-    if (context.head_dim < 4) {
-      return context.reader.Error("rope_type", "\"dynamic\" needs a head dimension of 4 at least");
+  if (options.seq.max + options.past.max > max_positions) {
+    if (head_dim < 4) {
+      return reader.Error(type->key, "\"dynamic\" needs a head dimension of 4 at least");
+    }
+    if (options.batch.max > 1 || options.seq.max <= options.past.max) {
+      return reader.Error(type->key, "\"dynamic\" follows the length of a call beyond ",
+                          max_positions,
+                          " positions, so a prompt is one call there, without padding; expected "
+                          "batch.max of 1 and seq.max above past.max, or seq.max + past.max of at "
+                          "most ",
+                          max_positions, "; got batch.max ", options.batch.max, ", seq.max ",
+                          options.seq.max, ", past.max ", options.past.max);
     }
     result.dynamic_factor = factor;
-    result.dynamic_length = context.max_positions;
+    result.dynamic_length = max_positions;
   }
   return result;
 }
@@ -119,7 +131,8 @@ absl::StatusOr<RopeParameters> Yarn(RopeContext& context) {
   HACKC_ASSIGN_OR_RETURN(const auto mscale_all_dim, reader.Number("mscale_all_dim", 0, kMaxFactor));
   HACKC_ASSIGN_OR_RETURN(const auto beta_fast, reader.Number("beta_fast", 0, kMaxFactor));
   HACKC_ASSIGN_OR_RETURN(const auto beta_slow, reader.Number("beta_slow", 0, kMaxFactor));
-  HACKC_ASSIGN_OR_RETURN(const bool truncate, reader.Bool("truncate", true));
+  HACKC_ASSIGN_OR_RETURN(const bool truncate,  // null is false, as in transformers
+                         reader.Bool("truncate", !reader.IsExplicitNull("truncate")));
   double scale = YarnScale(factor, 1);
   if (attention_factor) {
     scale = *attention_factor;
@@ -175,14 +188,36 @@ absl::StatusOr<std::optional<ConfigReader>> Nested(ConfigReader& config, const s
   return std::optional<ConfigReader>(std::in_place, *value, config.Path(key));
 }
 
+// Each key of `here` must say the same in `there`, the object `name`: where both generations are
+// there, versions of transformers read one or the other. Works on copies: nothing counts as read.
+absl::Status RefuseDifference(ConfigReader here, ConfigReader there, ConfigReader config,
+                              const std::string& name) {
+  for (const std::string& key : here.UnreadKeys()) {
+    HACKC_RETURN_IF_ERROR(FindSpelling({{&there, key}, {&here, key}}).status());
+    const bool elsewhere = (key == "type" && there.Find("rope_type") != nullptr) ||
+                           (key == "rope_type" && there.Find("type") != nullptr) ||
+                           (key == "rope_theta" && config.Find(key) != nullptr);
+    if (there.Find(key) == nullptr && !elsewhere) {
+      return here.Error(key, "missing in ", config.Path(name),
+                        "; expected it in both or only one of rope_parameters and rope_scaling");
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<RopeParameters> ReadRopeParameters(ConfigReader& config, int64_t head_dim,
-                                                  int64_t max_positions, int64_t longest) {
+                                                  int64_t max_positions,
+                                                  const FrontendOptions& options) {
   HACKC_ASSIGN_OR_RETURN(std::optional<ConfigReader> parameters, Nested(config, "rope_parameters"));
   HACKC_ASSIGN_OR_RETURN(std::optional<ConfigReader> scaling, Nested(config, "rope_scaling"));
   ConfigReader* new_keys = parameters ? &*parameters : nullptr;
   ConfigReader* old_keys = scaling ? &*scaling : nullptr;
+  if (parameters && scaling) {
+    HACKC_RETURN_IF_ERROR(RefuseDifference(*scaling, *parameters, config, "rope_parameters"));
+    HACKC_RETURN_IF_ERROR(RefuseDifference(*parameters, *scaling, config, "rope_scaling"));
+  }
 
   HACKC_ASSIGN_OR_RETURN(
       const auto theta_key,
@@ -208,21 +243,10 @@ absl::StatusOr<RopeParameters> ReadRopeParameters(ConfigReader& config, int64_t 
                                    " is not supported; expected one of ",
                                    absl::StrJoin(RopeTypes(), ", ", name));
   }
-  // Where both generations of keys are there, each must say the same.
-  if (new_keys != nullptr && old_keys != nullptr) {
-    for (const std::string& key : old_keys->UnreadKeys()) {
-      HACKC_RETURN_IF_ERROR(FindSpelling({{new_keys, key}, {old_keys, key}}).status());
-      if (new_keys->Find(key) == nullptr) {
-        return old_keys->Error(key,
-                               "missing in config.rope_parameters; expected it in both or "
-                               "only one of rope_parameters and rope_scaling");
-      }
-    }
-  }
   const nlohmann::json nothing = nlohmann::json::object();
   ConfigReader no_keys(nothing, "config.rope_parameters");
   ConfigReader* reader = new_keys != nullptr ? new_keys : old_keys != nullptr ? old_keys : &no_keys;
-  RopeContext context{*reader, theta, head_dim, max_positions, longest};
+  RopeContext context{*reader, theta, head_dim, max_positions, options, type_key};
   HACKC_ASSIGN_OR_RETURN(const RopeParameters result, found->make(context));
   HACKC_ASSIGN_OR_RETURN(const auto partial, reader->Number("partial_rotary_factor", 0, 1));
   if (partial.value_or(1) != 1) {

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/frontend/config_reader.h"
+#include "compiler/frontend/frontend.h"
 
 namespace hackc::frontend {
 
@@ -24,9 +25,9 @@ struct RopeParameters {
   int64_t dynamic_length = 0;
 };
 
-// `longest` is the largest number of positions that the request allows; `max_positions` the
-// config's max_position_embeddings.
+// `max_positions` is the config's max_position_embeddings; `options` say how far a request reaches.
 absl::StatusOr<RopeParameters> ReadRopeParameters(ConfigReader& config, int64_t head_dim,
-                                                  int64_t max_positions, int64_t longest);
+                                                  int64_t max_positions,
+                                                  const FrontendOptions& options);
 
 }  // namespace hackc::frontend

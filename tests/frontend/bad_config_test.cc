@@ -208,6 +208,32 @@ TEST(BadConfig, EachMessageInFull) {
        "one "
        "of rope_parameters and rope_scaling"},
       {"llama",
+       {{"rope_scaling", {{"type", "yarn"}, {"factor", 2.0}}},
+        {"rope_parameters", {{"rope_type", "yarn"}, {"factor", 2.0}, {"beta_fast", 16}}}},
+       "config.rope_parameters.beta_fast: missing in config.rope_scaling; expected it in both or "
+       "only one of rope_parameters and rope_scaling"},
+      {"llama",
+       {{"rope_scaling", {{"factor", 2.0}}},
+        {"rope_parameters", {{"rope_type", "linear"}, {"factor", 2.0}}}},
+       "config.rope_parameters.rope_type: missing in config.rope_scaling; expected it in both or "
+       "only one of rope_parameters and rope_scaling"},
+      {"llama",
+       {{"rope_theta", nullptr},
+        {"rope_scaling", {{"type", "default"}}},
+        {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 5e5}}}},
+       "config.rope_parameters.rope_theta: missing in config.rope_scaling; expected it in both or "
+       "only one of rope_parameters and rope_scaling"},
+      {"llama",
+       {{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}},
+        {"rope_parameters", {{"rope_type", "linear"}, {"factor", 4.0}}}},
+       "config.rope_scaling.factor: 2.0 contradicts config.rope_parameters.factor: 4.0; expected "
+       "one of the two, or equal values"},
+      {"llama",
+       {{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}, {"beta_fast", 32}}},
+        {"rope_parameters", {{"type", "linear"}, {"factor", 2.0}, {"beta_fast", 32}}}},
+       "config.rope_parameters.beta_fast: not a parameter of rope type \"linear\"; it may change "
+       "the result, so it is refused"},
+      {"llama",
        {{"rope_scaling", "linear"}},
        "config.rope_scaling: expected an object or null, got \"linear\""},
       {"llama",
@@ -229,6 +255,31 @@ TEST(BadConfig, EachMessageInFull) {
     const absl::Status status = BuildGraph(config.dump(), {}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad.patch;
     EXPECT_EQ(status.message(), bad.message) << bad.patch;
+  }
+}
+
+// A key is the config's own text: it reaches a message escaped and short.
+TEST(BadConfig, StrangeKeys) {
+  const std::string unknown = ": not a key that hackc knows for model_type \"llama\"; ";
+  const std::string no_parameter = ": not a parameter of rope type \"default\"; ";
+  for (const auto& [key, shown] : std::vector<std::pair<std::string, std::string>>{
+           {"plain_key_2", ".plain_key_2"},
+           {std::string(60, 'k'), "." + std::string(60, 'k')},
+           {"", R"([""])"},
+           {"a.b", R"(["a.b"])"},
+           {"layer_types[0]", R"(["layer_types[0]"])"},
+           {"a\x1b[31m\n", R"(["a\u001b[31m\n"])"},
+           {"caf\u00e9", R"(["caf\u00e9"])"},
+           {"\x7f", R"(["\u007f"])"},
+           {std::string(500000, 'k'), "[\"" + std::string(56, 'k') + "...]"}}) {
+    json config = Base("llama");
+    config[key] = 1;
+    EXPECT_THAT(std::string(BuildGraph(config.dump(), {}).status().message()),
+                testing::StartsWith("config" + shown + unknown));
+    config.erase(key);
+    config["rope_scaling"] = {{"type", "default"}, {key, 1}};
+    EXPECT_THAT(std::string(BuildGraph(config.dump(), {}).status().message()),
+                testing::StartsWith("config.rope_scaling" + shown + no_parameter));
   }
 }
 

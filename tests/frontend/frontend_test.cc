@@ -122,6 +122,30 @@ TEST(Frontend, DynamicRopeIsPlainInItsRange) {
   EXPECT_EQ(Text(config, options), text);
 }
 
+// Beyond it the frequencies follow the length of a call, so neither the length of a sequence beside
+// it nor where a prompt is cut may make that.
+TEST(Frontend, DynamicRopeBeyondItsRangeTakesAPromptInOneCall) {
+  const json config = Config("llama-rope-dynamic");  // 16 positions
+  const auto message = [&](SymbolRange batch, SymbolRange seq, SymbolRange past) {
+    FrontendOptions options;
+    options.batch = batch;
+    options.seq = seq;
+    options.past = past;
+    return std::string(BuildGraph(config.dump(), options).status().message());
+  };
+  const std::string refused =
+      "config.rope_parameters.rope_type: \"dynamic\" follows the length of a call beyond 16 "
+      "positions, so a prompt is one call there, without padding; expected batch.max of 1 and "
+      "seq.max above past.max, or seq.max + past.max of at most 16; got ";
+  EXPECT_EQ(message({1, 2}, {1, 17}, {0, 0}), refused + "batch.max 2, seq.max 17, past.max 0");
+  EXPECT_EQ(message({1, 1}, {1, 8}, {0, 9}), refused + "batch.max 1, seq.max 8, past.max 9");
+  EXPECT_EQ(message({1, 1}, {1, 9}, {0, 9}), refused + "batch.max 1, seq.max 9, past.max 9");
+  EXPECT_EQ(message({1, 1}, {1, 10}, {0, 9}), "");
+  EXPECT_EQ(message({1, 1}, {1, 17}, {0, 0}), "");
+  EXPECT_EQ(message({1, 4}, {1, 8}, {0, 8}), "");
+  EXPECT_EQ(message({1, 4}, {1, 16}, {0, 0}), "");
+}
+
 TEST(Frontend, OldAndNewKeysGiveTheSameGraph) {
   json config = Config("llama3-rope");
   const std::string text = Text(config);

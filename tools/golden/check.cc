@@ -42,6 +42,11 @@ Outcome Problem(const absl::Status& status) { return {.problem = std::string(sta
 int64_t PromptLength(const Model& model) { return model.expected.at("input_ids").size(); }
 int64_t StepCount(const Model& model) { return model.expected.at("step_ids").size(); }
 
+// A dynamic rope follows the length of a call, so the front end takes whole prompts, one at a time.
+bool TakesOneSequence(const Model& model) {
+  return model.config_json.find("\"dynamic\"") != std::string::npos;
+}
+
 // Two sequences at once, the prompt and the prompt backwards: a first piece, the rest of it, a
 // token more.
 std::vector<Call> BatchedCalls(const Model& model) {
@@ -79,6 +84,7 @@ std::vector<Call> ManySequences(const Model& model) {
 
 std::vector<Call> AllCalls(const Model& model) {
   std::vector<Call> calls = TrueCalls(model);
+  if (TakesOneSequence(model)) return calls;
   for (Call& call : BatchedCalls(model)) calls.push_back(std::move(call));
   for (Call& call : ManySequences(model)) calls.push_back(std::move(call));
   return calls;
@@ -144,6 +150,7 @@ Outcome CheckGraph(const Model& model, const ir::GraphModule& graph, CheckedDTyp
     const std::vector<double>& truth = model.expected.at(Cat("hidden_", i)).values;
     outcome.error = std::max(outcome.error, Difference(prompt_hidden[i].values, truth));
   }
+  if (TakesOneSequence(model)) return outcome;
   // The first row of a batch is the prompt and one step, whatever stands beside it.
   std::vector<double> row, truth = model.expected.at("logits").values;
   const std::vector<double>& steps = model.expected.at("step_logits").values;
@@ -232,9 +239,9 @@ absl::StatusOr<Plan> PlanFor(const Model& model, program::DType storage) {
   request.name = model.name;
   request.config_json = model.config_json;
   request.dtype = storage;
-  request.batch = {1, kManySequences};
-  request.seq = {1, PromptLength(model)};
+  request.batch = {1, TakesOneSequence(model) ? 1 : kManySequences};
   request.past = {0, PromptLength(model) + StepCount(model) - 1};
+  request.seq = {1, TakesOneSequence(model) ? request.past.max + 1 : PromptLength(model)};
   return PlanProgram(request);
 }
 

@@ -7,7 +7,8 @@
 //
 // A level runs the same calls: the whole prompt; the greedy tokens one at a time over its cache;
 // from an empty cache two sequences at once, in two pieces and then one token; and two tokens each
-// of many sequences, so that every entry point runs. Compared are the logits of every position.
+// of many sequences, so that every entry point runs. Compared are the logits of every position. A
+// dynamic rope takes one sequence, so of such a model only the prompt and the greedy tokens run.
 //
 // - Graph, against the stored truth: the prompt's and the steps' logits and each layer's hidden
 //   state.
