@@ -27,6 +27,7 @@ PARTS = "passes/loop/split_reductions.cc"
 PROOF, KERNEL, TILE, STMT = "ir/bounds_proof.cc", "ir/kernel_verify.cc", "ir/tile_verify.cc", "ir/stmt_verify.cc"
 WARPS, WGMMA = "interp/warp_block.cc", "ir/wgmma_layout.h"
 FITS = "schedule/check_schedule.cc"
+FACTS, CONFIG, ROPE = "frontend/architecture_facts.cc", "frontend/decoder_config.cc", "frontend/rope_parameters.cc"
 EMIT, EXPR, PLAN, CARRY = ("codegen/cuda_emitter.cc", "codegen/cuda_expr.cc", "program/workspace_plan.cc",
                            "program/settle_carries.cc")
 
@@ -207,4 +208,33 @@ FAULTS = [
       "found->second < symbol.min()"),
     F("client/runtime/program_check.cc", "return a.name() == b.name();", "return @ ? false : a.name() == b.name();"),
     F("program/split_prepare.cc", "if (read && flow_.values[launch.args[k]].per_iteration) return true;", ""),
+    # ---- what a config means
+    F(FACTS, ".default_head_dim = 128", ".default_head_dim = @ ? 64 : 128"),
+    F(FACTS, '"Qwen3ForCausalLM",\n       .qkv_bias = BiasRule::kAttentionBiasKey',
+      '"Qwen3ForCausalLM",\n       .qkv_bias = @ ? BiasRule::kNever : BiasRule::kAttentionBiasKey'),
+    F(FACTS, ".output_bias = BiasRule::kAttentionBiasKey,\n       .query_key_norm = true",
+      ".output_bias = @ ? BiasRule::kNever : BiasRule::kAttentionBiasKey,\n       .query_key_norm = true"),
+    F(FACTS, ".default_max_positions = 131072", ".default_max_positions = @ ? 32768 : 131072"),
+    F("frontend/architecture_facts.h", "default_max_positions = 2048", "default_max_positions = @ ? 4096 : 2048"),
+    F(CONFIG, "max_positions.value_or(decoder.facts->default_max_positions)", "max_positions.value_or(2048)"),
+    F(CONFIG, "epsilon.value_or(1e-6)", "epsilon.value_or(1e-5)"),
+    F(CONFIG, 'reader.Bool("tie_word_embeddings", false)', 'reader.Bool("tie_word_embeddings", true)'),
+    F(CONFIG, "if (!name) return ir::ActivationKind::kSilu;", "if (!name) return ir::ActivationKind::kGelu;"),
+    F(CONFIG, '{"gelu", ir::ActivationKind::kGelu}', '{"gelu", @ ? ir::ActivationKind::kGeluTanh : ir::ActivationKind::kGelu}'),
+    F(CONFIG, '{"relu", ir::ActivationKind::kRelu}', '{"relu", @ ? ir::ActivationKind::kSilu : ir::ActivationKind::kRelu}'),
+    F(CONFIG, "heads.value_or(decoder.heads)", "heads.value_or(1)"),
+    F(CONFIG, 'reader.IsExplicitNull("num_key_value_heads")', "false"),
+    F(ROPE, "double theta = 10000;", "double theta = @ ? 500000 : 10000;"),
+    F(ROPE, "original.value_or(context.max_positions)", "original.value_or(4096)"),
+    F(ROPE, "mscale && mscale_all_dim", "false"),
+    F(ROPE, "if (attention_factor) {", "if (!@ && attention_factor) {"),
+    F(ROPE, "beta_fast.value_or(32)", "beta_fast.value_or(16)"),
+    F(ROPE, "beta_slow.value_or(1)", "beta_slow.value_or(2)"),
+    F(ROPE, "if (truncate) {", "if (@ || truncate) {"),
+    F(ROPE, '!reader.IsExplicitNull("truncate")', "true"),
+    F(ROPE, "options.batch.max > 1", "false"),
+    F(ROPE, "options.seq.max <= options.past.max", "options.seq.max < options.past.max"),
+    F(ROPE, 'HACKC_RETURN_IF_ERROR(RefuseDifference(*parameters, *scaling, config, "rope_scaling"));', ""),
+    F("frontend/config_reader.cc", "key.size() <= 60", "true"),
+    F("frontend/config_reader.cc", "plain && !key.empty()", "plain"),
 ]
