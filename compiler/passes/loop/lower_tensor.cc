@@ -100,6 +100,18 @@ class SegmentFusion {
     return sinks;
   }
 
+  // Whether `op` is what a sum goes into: a map of it that nothing else is made of. In a kernel of
+  // its own it costs no more bytes than fused into several, but then the sum would be written.
+  bool FinishesASum(const TensorOp& op) const {
+    if (!std::holds_alternative<TensorMap>(op.op)) return false;
+    return absl::c_any_of(ValuesRead(op), [&](const std::string& value) {
+      const TensorOp* read = FindOr(values_.ops, value);
+      if (!read || MustReachMemory(*read) || readers_.at(value).size() > 1) return false;
+      if (!absl::c_equal(read->type.shape, op.type.shape, ExprEqual())) return false;
+      return !ReducedAxes(*read).empty() || FinishesASum(*read);
+    });
+  }
+
   void Decide(const TensorOp& op) {
     std::optional<LoopLaunch> own = BuildKernel(values_, op.out, fused_);
     HACKC_CHECK(own.has_value()) << "cannot write a kernel for %" << op.out;
@@ -111,7 +123,9 @@ class SegmentFusion {
     fused.insert(op.out);
     Kernels joined;
     std::vector<const Function*> before = {&own.fn.fn}, after;
-    for (const std::string& sink : SinksReading(op)) {
+    const std::set<std::string> sinks = SinksReading(op);
+    if (sinks.size() > 1 && FinishesASum(op)) return false;
+    for (const std::string& sink : sinks) {
       std::optional<LoopLaunch> kernel = BuildKernel(values_, sink, fused);
       if (!kernel || StreamsBadly(kernel->fn.fn)) return false;
       before.push_back(&kernels_.at(sink).fn.fn);

@@ -8,7 +8,8 @@
 // Values that must reach memory: what a segment yields, updated states, and what depends on weights
 // only (program building runs those once, when weights are loaded). Every other value is tried,
 // consumers first: it is fused into all kernels that read it, if fusion_cost.h finds that they cost
-// no more than before. Needs a module that verifies, without dead values. Thread safety: pure
+// no more than before. A map that several kernels read and that finishes a sum stays one, with the
+// sum inside. Needs a module that verifies, without dead values. Thread safety: pure
 // function.
 #pragma once
 
