@@ -208,6 +208,7 @@ absl::StatusOr<Plan> MakePlan(ir::GraphModule graph, const schedule::Target& tar
   for (size_t i = 0; i < built.loops.size(); ++i) {
     const ir::LoopFn& loop = built.loops[i];
     HACKC_ASSIGN_OR_RETURN(KernelSource source, LowerKernel(loop, target));
+    source.kernel.name = plan.program.kernels[i].name;
     plan.program.kernels[i] = source.kernel;
     plan.kernels.push_back(std::move(source));
   }

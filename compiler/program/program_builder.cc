@@ -146,25 +146,10 @@ class Builder {
   }
 
   bool IsPrepared(const FlowSection& section, const FlowLaunch& launch) {
-    std::string key = absl::StrCat(section.count, " ", section.first_layer, " ", section.layer_step,
-                                   "\n", KernelText(launch.fn));
-    std::vector<int> made;
-    for (size_t i = 0; i < launch.args.size(); ++i) {
-      if (Writes(launch.fn.fn.buffers[i])) {
-        made.push_back(launch.args[i]);
-      } else {
-        absl::StrAppend(&key, "\n", BufferOf(launch.args[i]));
-      }
-    }
-    auto [it, first] = prepared_.try_emplace(std::move(key));
-    for (size_t i = 0; i < made.size(); ++i) {
-      if (first) {
-        it->second.push_back(BufferOf(made[i]));
-      } else {
-        buffer_of_[made[i]] = it->second[i];
-      }
-    }
-    return !first;
+    return prepared_.IsRepeat(
+        absl::StrCat(section.count, " ", section.first_layer, " ", section.layer_step), launch,
+        [this](int value) { return BufferOf(value); },
+        [this](int value, uint32_t buffer) { buffer_of_[value] = buffer; });
   }
 
   // ---- launches ---------------------------------------------------------------------------------
@@ -195,15 +180,13 @@ class Builder {
     auto [it, first] =
         kernel_of_.emplace(KernelText(fn), static_cast<uint32_t>(plan_.loops.size()));
     if (!first) return it->second;
-    ir::LoopFn loop = fn;
     const bool later = !plan_.program.entry_points.empty();
     const std::string stem = later ? absl::StrCat(fn.fn.name, "_", entry_.name) : fn.fn.name;
-    if (later && names_.count(loop.fn.name)) loop.fn.name = stem;
-    for (int i = 2; !names_.insert(loop.fn.name).second; ++i)
-      loop.fn.name = absl::StrCat(stem, "_", i);
+    std::string name = later && names_.count(fn.fn.name) ? stem : fn.fn.name;
+    for (int i = 2; !names_.insert(name).second; ++i) name = absl::StrCat(stem, "_", i);
     plan_.program.kernels.push_back(
-        {.name = loop.fn.name, .computes = loop.fn.computes, .arch = plan_.program.arch});
-    plan_.loops.push_back(std::move(loop));
+        {.name = name, .computes = fn.fn.computes, .arch = plan_.program.arch});
+    plan_.loops.push_back(fn);
     return it->second;
   }
 
@@ -217,7 +200,7 @@ class Builder {
   std::map<int, size_t> output_of_;  // group -> index of the output that it holds
   std::map<int, uint32_t> buffer_of_;
   // Of all.
-  std::map<std::string, std::vector<uint32_t>> prepared_;  // launch -> buffers that it writes
+  LaunchTable prepared_;
   std::map<std::string, uint32_t> kernel_of_;
   std::set<std::string> names_;
 };

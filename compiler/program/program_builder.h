@@ -3,8 +3,9 @@
 // where every value lives and what is launched in which order.
 //
 //   ProgramPlan plan = BuildProgram(module, "sm_90a");
-//   for (size_t i = 0; i < plan.loops.size(); ++i)
-//     plan.program.kernels[i] = MakeContract(plan.loops[i], Lower(plan.loops[i]), entry, "sm_90a");
+//   for (size_t i = 0; i < plan.loops.size(); ++i) {
+//     Kernel contract = MakeContract(plan.loops[i], Lower(plan.loops[i]), entry, "sm_90a");
+//     contract.name = plan.program.kernels[i].name; ...
 //
 // The kernels of the program hold only their names until then. Launches with the same Loop text
 // share a kernel, so that their number does not grow with depth. Thread safety: pure.
@@ -20,7 +21,9 @@ namespace hackc::program {
 
 struct ProgramPlan {
   Program program;
-  std::vector<ir::LoopFn> loops;  // one for each kernel, with unique names
+  // One for each kernel. Its name is not the kernel's, which is unique: what differs only in the
+  // ranges of its symbols often becomes equal CUDA text, and is then compiled once.
+  std::vector<ir::LoopFn> loops;
 };
 
 // A module that becomes an entry point.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/program/split_prepare.h"
 
-#include <map>
 #include <set>
 #include <utility>
 
@@ -33,7 +32,10 @@ class Splitter {
           continue;
         }
         bool per_iteration = DependsOnIteration(launch);
-        if (IsRepeatOfAnother(launch, per_iteration ? static_cast<int>(i) : -1)) continue;
+        const bool repeat = made_.IsRepeat(
+            per_iteration ? std::to_string(i) : "", launch, [](int value) { return value; },
+            [this](int value, int other) { same_[value] = other; });
+        if (repeat) continue;
         for (size_t k = 0; k < launch.args.size(); ++k) {
           if (!Writes(launch.fn.fn.buffers[k])) continue;
           FlowValue& value = flow_.values[launch.args[k]];
@@ -72,31 +74,38 @@ class Splitter {
     return false;
   }
 
-  // Notes which values it makes; when an equal launch made them before, theirs stand for these.
-  bool IsRepeatOfAnother(const FlowLaunch& launch, int section) {
-    std::string key = absl::StrCat(section, "\n", KernelText(launch.fn));
-    std::vector<int> made;
-    for (size_t k = 0; k < launch.args.size(); ++k) {
-      if (Writes(launch.fn.fn.buffers[k])) {
-        made.push_back(launch.args[k]);
-      } else {
-        absl::StrAppend(&key, "\n", launch.args[k]);
-      }
-    }
-    auto [it, first] = made_.emplace(std::move(key), made);
-    for (size_t i = 0; i < made.size(); ++i) same_[made[i]] = it->second[i];
-    return !first;
-  }
-
   Flow& flow_;
   std::vector<int> same_;  // the value that stands for each
   std::set<int> kept_;
-  std::map<std::string, std::vector<int>> made_;
+  LaunchTable made_;
 };
 
 }  // namespace
 
 void SplitPrepare(Flow& flow) { Splitter(flow).Run(); }
+
+bool LaunchTable::IsRepeat(std::string key, const FlowLaunch& launch,
+                           const std::function<uint32_t(int)>& id,
+                           const std::function<void(int, uint32_t)>& same) {
+  absl::StrAppend(&key, "\n", KernelText(launch.fn));
+  std::vector<int> made;
+  for (size_t k = 0; k < launch.args.size(); ++k) {
+    if (Writes(launch.fn.fn.buffers[k])) {
+      made.push_back(launch.args[k]);
+    } else {
+      absl::StrAppend(&key, "\n", id(launch.args[k]));
+    }
+  }
+  auto [it, first] = made_.try_emplace(std::move(key));
+  for (size_t i = 0; i < made.size(); ++i) {
+    if (first) {
+      it->second.push_back(id(made[i]));
+    } else {
+      same(made[i], it->second[i]);
+    }
+  }
+  return !first;
+}
 
 std::string KernelText(const ir::LoopFn& fn) {
   ir::LoopFn anonymous = fn;
