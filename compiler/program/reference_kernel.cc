@@ -178,6 +178,7 @@ class Plain {
         }
         value = ir::MakeSelect(ir::Lt(zero, sum), seen, nothing);
       }
+      if (load && load->guard) value = ir::MakeSelect(load->guard, value, ir::FloatLit(0, kF64));
       return ir::MakeCast(ir::DType::kF32, value);
     });
   }

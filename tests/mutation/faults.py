@@ -74,7 +74,7 @@ FAULTS = [
       "bool transposed = !@ && !Varies(*b, k.axis, b->indices.size() - 1);"),
     F(DISTRIBUTE, "(rows.index * columns.count + columns.index) * 4", "(columns.index * rows.count + rows.index) * 4"),
     F(DISTRIBUTE, "EndsWith(layout[d], kRowEnd)", "false"),
-    F(DISTRIBUTE, "part = part * 16;", "part = part * (@ ? 0 : 16);"),
+    F(DISTRIBUTE, "DigitsOf(k, \"w\", 1).coordinate * 16", "DigitsOf(k, \"w\", 1).coordinate * 0"),
     F(DISTRIBUTE, "columns.index * 4;", "(@ ? IntLit(0) : columns.index * 4);"),
     F(DISTRIBUTE, "index * extent + value;\n    return index;", "(@ ? index + value : index * extent + value);\n"
                                                                 "    return index;"),
@@ -112,6 +112,11 @@ FAULTS = [
     F(MERGE, "if (b_.fn.fn.buffers[k].access != Access::kRead) return false;", ""),
     F("passes/tensor/inline_views.cc",
       "if (std::holds_alternative<TensorScatter>(op.op)) states.insert(op.out);", ""),
+    F("passes/tensor/inline_views.cc", "And(read.guard, load.guard)", "read.guard"),
+    F("passes/loop/lower_tensor.cc", "if (sinks.size() > 1 && FinishesASum(op)) return false;", ""),
+    F(BUILDER, "if (fused && n.guard) {", "if (fused && n.guard && !@) {"),
+    F(SOFTMAX, "MakeLoad(state->sum, DType::kF32, load->indices, load->guard)",
+      "MakeLoad(state->sum, DType::kF32, load->indices)"),
     # ---- algebra of the model
     F(GRAPH, "mean + Number(n.epsilon)", "mean"),
     F(GRAPH, "score * Number(n.scale)", "score"),

@@ -89,10 +89,16 @@ class Generator {
         indices.push_back(index);
       }
       if (indices.size() == value.shape.size()) {
-        return ir::MakeLoad(value.name, ir::DType::kF32, indices);
+        return ir::MakeLoad(value.name, ir::DType::kF32, indices, GuardOver(axes));
       }
     }
     return ir::FloatLit(0.75);
+  }
+
+  // Some loads read 0 in places.
+  Expr GuardOver(const std::vector<ir::TensorAxis>& axes) {
+    if (Pick(5) != 0) return nullptr;
+    return ir::Lt(ir::Axis(axes[Pick(axes.size())].name), ir::IntLit(1 + Pick(3)));
   }
 
   Expr ValueOver(const std::vector<ir::TensorAxis>& axes, int depth) {
@@ -147,17 +153,18 @@ class Generator {
         if (shape_of.shape.size() == 2 && ir::AsInt(shape_of.shape[1]) == 6) {
           std::vector<ir::TensorAxis> out = {axes[0], {"h", ir::IntLit(2)}, {"d", ir::IntLit(3)}};
           Expr feature = ir::Axis("h") * 3 + ir::Axis("d");
-          return Emit(out, ir::TensorView{ir::MakeLoad(shape_of.name, ir::DType::kF32,
-                                                       {ir::Axis(axes[0].name), feature})});
+          return Emit(
+              out, ir::TensorView{ir::MakeLoad(shape_of.name, ir::DType::kF32,
+                                               {ir::Axis(axes[0].name), feature}, GuardOver(out))});
         }
         if (shape_of.shape.size() == 3) {
           std::vector<ir::TensorAxis> out = {axes[0], {"c", ir::IntLit(6)}};
           int64_t inner = ir::AsInt(shape_of.shape[2]).value_or(1);
           Expr c = ir::Axis("c");
-          return Emit(out,
-                      ir::TensorView{ir::MakeLoad(
-                          shape_of.name, ir::DType::kF32,
-                          {ir::Axis(axes[0].name), ir::FloorDiv(c, inner), ir::Mod(c, inner)})});
+          return Emit(out, ir::TensorView{ir::MakeLoad(
+                               shape_of.name, ir::DType::kF32,
+                               {ir::Axis(axes[0].name), ir::FloorDiv(c, inner), ir::Mod(c, inner)},
+                               GuardOver(out))});
         }
       }
     }

@@ -92,6 +92,16 @@ TEST(Opt, TheFilesFirstLineCountsUnlessTheCommandLineSaysOtherwise) {
   EXPECT_THAT(wrong.err, StartsWith("<stdin>:1: expected `pass: NAMES`, "));
 }
 
+// A schedule is applied once.
+TEST(Opt, AxesThatAreSplitAreNotSplitAgain) {
+  const Outcome tile = Opt({"--passes=choose_schedule,split_axes"}, kScale);
+  ASSERT_EQ(tile.code, kExitOk) << tile.err;
+  const Outcome again = Opt({"--passes=split_axes"}, tile.out);
+  EXPECT_EQ(again.code, kExitWrong);
+  EXPECT_THAT(again.err, HasSubstr("scale: expected Tile IR of whole axes, got some that are split "
+                                   "already: %"));
+}
+
 TEST(Opt, WrongUse) {
   const Outcome unknown = Opt({"--passes=unroll"}, kScale);
   EXPECT_EQ(unknown.code, kExitUsage);

@@ -96,6 +96,7 @@ double Difference(const std::vector<double>& actual, const std::vector<double>& 
     largest = std::max(largest, std::abs(error));
     true_largest = std::max(true_largest, std::abs(truth[i]));
   }
+  if (largest == 0) return 0;  // also of zeros
   return std::max(std::sqrt(squares / true_squares), largest / true_largest);
 }
 

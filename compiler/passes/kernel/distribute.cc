@@ -122,34 +122,50 @@ class Distributor {
     }
     HACKC_CHECK(loop.kind == LoopKind::kLocal) << "loop " << loop.axis << " of unexpected kind";
     if (IsMatrix(loop.digits)) return LowerMatrix(loop);
-    // Mixed radix over the digits; register digits become unrolled loops round the nest.
-    Expr coordinate = IntLit(0);
-    std::vector<Expr> registers;
-    std::vector<For> unrolled;
-    for (const Digit& digit : loop.digits) {
-      Expr value;
-      if (digit.kind == Digit::Kind::kThread) {
-        value = Mod(FloorDiv(thread_, digit.stride), digit.extent);
-      } else {
-        HACKC_CHECK(digit.kind == Digit::Kind::kRegister)
-            << loop.axis << ": matrix digit outside a contraction";
-        std::string name = names_.Unique(Cat(loop.axis, "_r", unrolled.size()));
-        value = digit.extent == 1 ? IntLit(0) : Axis(name);
-        registers.push_back(value);
-        if (digit.extent > 1) {
-          unrolled.push_back({name, loop.role, LoopKind::kUnroll, IntLit(digit.extent)});
-          ranges_.SetAxis(name, IntLit(digit.extent));
-        }
-      }
-      coordinate = coordinate * digit.extent + value;
-    }
-    coordinates_[loop.axis] = coordinate;
-    nest_[loop.axis] = {loop.digits, registers};
+    const Digits all = DigitsOf(loop, "r", 0);
+    coordinates_[loop.axis] = all.coordinate;
+    nest_[loop.axis] = {loop.digits, all.registers};
     int outer_mask = nest_mask_;
     nest_mask_ |= ThreadMask(loop.digits);
     Block body = Inside([&] { Visit(loop.body); });
     nest_mask_ = outer_mask;
-    EmitIn(unrolled, std::move(body));
+    EmitIn(all.loops, std::move(body));
+  }
+
+  // Digits of an axis, as this thread's coordinate over them. Register digits become unrolled
+  // `loops`; `index` counts the `count` registers.
+  struct Digits {
+    std::vector<For> loops;
+    std::vector<Expr> registers;  // value of each register digit
+    Expr coordinate = IntLit(0), index = IntLit(0);
+    int count = 1;
+  };
+
+  // Mixed radix over all digits but the `last` ones. With `pairs`, the last register digit counts
+  // pairs.
+  Digits DigitsOf(const For& loop, const std::string& tag, size_t last, bool pairs = false) {
+    Digits out;
+    for (size_t i = 0; i + last < loop.digits.size(); ++i) {
+      const Digit& digit = loop.digits[i];
+      Expr value = Mod(FloorDiv(thread_, digit.stride), digit.extent);
+      if (digit.kind != Digit::Kind::kThread) {
+        HACKC_CHECK(digit.kind == Digit::Kind::kRegister)
+            << loop.axis << ": matrix digit outside a contraction";
+        const int step = pairs && i + last + 1 == loop.digits.size() ? 2 : 1;
+        const int trips = digit.extent / step;
+        const std::string name = names_.Unique(Cat(loop.axis, "_", tag, out.loops.size()));
+        value = trips == 1 ? IntLit(0) : Axis(name) * step;
+        if (trips > 1) {
+          out.loops.push_back({name, loop.role, LoopKind::kUnroll, IntLit(trips)});
+          ranges_.SetAxis(name, IntLit(trips));
+        }
+        out.registers.push_back(value);
+        out.index = out.index * digit.extent + value;
+        out.count *= digit.extent;
+      }
+      out.coordinate = out.coordinate * digit.extent + value;
+    }
+    return out;
   }
 
   void Lower(const Alloc& alloc) {
@@ -241,38 +257,11 @@ class Distributor {
     return loop != nullptr && IsMatrix(loop->digits);
   }
 
-  // A local axis as the fragments of one warp: `first` is the coordinate of the fragment's first
-  // row or column, `index` counts fragments, both over the unrolled `loops`.
-  struct Fragments {
-    std::vector<For> loops;
-    Expr first, index;
-    int count = 1;
-  };
-
-  // All digits but the last two, which lie inside a fragment of `size`. With `pairs`, the last
-  // register digit counts pairs of fragments.
-  Fragments OuterDigits(const For& loop, const std::string& tag, int size, bool pairs) {
-    Fragments out{{}, IntLit(0), IntLit(0), 1};
-    for (size_t i = 0; i + 2 < loop.digits.size(); ++i) {
-      const Digit& digit = loop.digits[i];
-      Expr value;
-      if (digit.kind == Digit::Kind::kThread) {
-        value = Mod(FloorDiv(thread_, digit.stride), digit.extent);
-      } else {
-        bool paired = pairs && i + 3 == loop.digits.size();
-        std::string name = names_.Unique(Cat(loop.axis, "_", tag, out.loops.size()));
-        int trips = paired ? digit.extent / 2 : digit.extent;
-        value = trips == 1 ? IntLit(0) : Axis(name) * (paired ? 2 : 1);
-        if (trips > 1) {
-          out.loops.push_back({name, AxisRole::kFree, LoopKind::kUnroll, IntLit(trips)});
-          ranges_.SetAxis(name, IntLit(trips));
-        }
-        out.index = out.index * digit.extent + value;
-        out.count *= digit.extent;
-      }
-      out.first = out.first * digit.extent + value;
-    }
-    out.first = out.first * size;
+  // A local axis as the fragments of one warp: all digits but the last two, which lie inside a
+  // fragment of `size`. The coordinate is that of its first row or column.
+  Digits FragmentsOf(const For& loop, const std::string& tag, int size, bool pairs = false) {
+    Digits out = DigitsOf(loop, tag, 2, pairs);
+    out.coordinate = out.coordinate * size;
     return out;
   }
 
@@ -289,13 +278,9 @@ class Distributor {
         second && second->body.size() == 1 ? As<Accumulate>(second->body.front()) : nullptr;
     HACKC_CHECK(update != nullptr && k.digits.back().extent == 16)
         << k.axis << ": not the nest of one contraction";
-    Expr part = IntLit(0);  // of the coordinates of k, this warp's
-    for (size_t i = 0; i + 1 < k.digits.size(); ++i) {
-      HACKC_CHECK(k.digits[i].stride >= 32) << k.axis << ": lanes of a warp share an instruction";
-      part = part * k.digits[i].extent +
-             Mod(FloorDiv(thread_, k.digits[i].stride), k.digits[i].extent);
-    }
-    part = part * 16;
+    HACKC_CHECK((ThreadMask(k.digits) & 31) == 0)
+        << k.axis << ": lanes of a warp share an instruction";
+    const Expr part = DigitsOf(k, "w", 1).coordinate * 16;  // of the coordinates of k, this warp's
     const For& m = EndsWith(first->digits, kRowEnd) ? *first : *second;
     const For& n = &m == first ? *second : *first;
     HACKC_CHECK(EndsWith(m.digits, kRowEnd) && EndsWith(n.digits, kColumnEnd))
@@ -309,7 +294,7 @@ class Distributor {
 
     // a: in registers already when it is a local tile, else one ldmatrix of four 8 x 8 for each
     // fragment.
-    Fragments rows = OuterDigits(m, "f", 16, false);
+    const Digits rows = FragmentsOf(m, "f", 16);
     std::string a_array = a->buffer;
     std::function<Expr(const Expr&)> a_at;
     const Local& a_local = locals_.at(a->buffer);
@@ -325,11 +310,11 @@ class Distributor {
     } else {
       a_array = names_.Unique(Cat(a->buffer, "_a_", counter_++));
       Emit(Alloc{a_array, a->dtype, MemorySpace::kLocal, {rows.count * 8}, {}});
-      Expr row = rows.first + Mod(lane, 8) + Mod(FloorDiv(lane, 8), 2) * 8;
+      Expr row = rows.coordinate + Mod(lane, 8) + Mod(FloorDiv(lane, 8), 2) * 8;
       Expr column = FloorDiv(lane, 16) * 8;
       bool transposed = !Varies(*a, k.axis, a->indices.size() - 1);
       if (transposed) {
-        row = rows.first + Mod(FloorDiv(lane, 8), 2) * 8;
+        row = rows.coordinate + Mod(FloorDiv(lane, 8), 2) * 8;
         column = Mod(lane, 8) + FloorDiv(lane, 16) * 8;
       }
       EmitIn(rows.loops,
@@ -343,19 +328,19 @@ class Distributor {
     bool pairs = n.digits.size() > 2 &&
                  n.digits[n.digits.size() - 3].kind == Digit::Kind::kRegister &&
                  n.digits[n.digits.size() - 3].extent % 2 == 0;
-    Fragments load = OuterDigits(n, "l", 8, pairs);
+    const Digits load = FragmentsOf(n, "l", 8, pairs);
     std::string b_array = names_.Unique(Cat(b->buffer, "_b_", counter_++));
     Emit(Alloc{b_array, b->dtype, MemorySpace::kLocal, {load.count * 4}, {}});
     bool transposed = !Varies(*b, k.axis, b->indices.size() - 1);
     Expr half = pairs ? FloorDiv(lane, 16) * 8 : IntLit(0);
-    Expr column = load.first + half + (transposed ? IntLit(0) : Mod(lane, 8));
+    Expr column = load.coordinate + half + (transposed ? IntLit(0) : Mod(lane, 8));
     Expr depth = Mod(FloorDiv(lane, 8), 2) * 8 + (transposed ? Mod(lane, 8) : IntLit(0));
     EmitIn(load.loops,
            {MakeStmt(LoadMatrix{b_array, load.index * 4, b->buffer,
                                 BindAll(b->indices, {{n.axis, column}, {k.axis, part + depth}}),
                                 pairs ? 4 : 2, transposed})});
 
-    Fragments columns = OuterDigits(n, "f", 8, false);
+    const Digits columns = FragmentsOf(n, "f", 8);
     std::vector<For> loops = rows.loops;
     loops.insert(loops.end(), columns.loops.begin(), columns.loops.end());
     Mma mma;
@@ -454,7 +439,7 @@ class Distributor {
       const Local* local = FindOrNull(locals_, load.buffer);
       if (!local || local->shared) return nullptr;
       return MakeLoad(load.buffer, load.dtype,
-                      {RegisterIndex(local->layout, load.indices, load.buffer)});
+                      {RegisterIndex(local->layout, load.indices, load.buffer)}, load.guard);
     });
     return Substitute(tiles, coordinates_);
   }

@@ -147,9 +147,14 @@ class Builder {
   }
   Expr Rebuild(const Expr& e, const Load& n) {
     if (IsKernelName(n.buffer)) return e;
+    const bool fused = fused_.contains(n.buffer);
+    if (fused && n.guard) {
+      const Expr zero = MakeCast(n.dtype, FloatLit(0));
+      return Value(MakeSelect(n.guard, MakeLoad(n.buffer, n.dtype, n.indices), zero));
+    }
     std::vector<Expr> indices;
     for (const Expr& index : n.indices) indices.push_back(Index(index));
-    if (fused_.contains(n.buffer)) return Fused(*values_.ops.at(n.buffer), indices);
+    if (fused) return Fused(*values_.ops.at(n.buffer), indices);
     Expr guard = n.guard ? Index(n.guard) : nullptr;
     return MakeLoad(OutsideName(n.buffer), n.dtype, std::move(indices), std::move(guard));
   }

@@ -9,6 +9,7 @@
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
+#include "compiler/passes/find_update.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/name_set.h"
 
@@ -62,18 +63,13 @@ class Splitter {
     reduce_ = As<For>((*block)[1]);
     if (!state_ || !reduce_ || reduce_->role == AxisRole::kFree) return false;
     after_.assign(block->begin() + 2, block->end());
-    // One update of it, with the loops round it.
-    for (const Block* body = &reduce_->body; !update_;) {
-      const For* inner = nullptr;
-      for (const Stmt& stmt : *body) {
-        const auto* found = As<Accumulate>(stmt);
-        if (found && found->name == state_->name) update_ = found;
-        if (const For* loop = As<For>(stmt); loop && loop->role == AxisRole::kFree) inner = loop;
-      }
-      if (update_) break;
-      if (!inner) return false;
-      values_.push_back(*inner);
-      body = &inner->body;
+    const FoundUpdate found =
+        FindUpdate(reduce_->body, [&](const std::string& name) { return name == state_->name; });
+    update_ = found.update;
+    if (!update_) return false;
+    for (const For* loop : found.loops) {
+      if (loop->role != AxisRole::kFree) return false;
+      values_.push_back(*loop);
     }
     WalkExprs(reduce_->body, [&](const Load& load) {
       std::set<std::string> axes;

@@ -22,14 +22,17 @@ Expr Renamed(const TensorOp& op, const std::set<std::string>& states) {
   return load && states.contains(load->buffer) ? gather->source : nullptr;
 }
 
-// The element of a view that `load` reads, as a load of the view's source.
+// The element of a view that `load` reads, as a load of the view's source. What holds back either
+// load holds back both.
 Expr Through(const TensorOp& view, const Expr& source, const Load& load) {
-  return Substitute(source, [&](const std::string& name) -> Expr {
+  const Expr element = Substitute(source, [&](const std::string& name) -> Expr {
     for (size_t i = 0; i < view.axes.size(); ++i) {
       if (view.axes[i].name == name) return load.indices[i];
     }
     return nullptr;
   });
+  const Load& read = *As<Load>(element);
+  return MakeLoad(read.buffer, read.dtype, read.indices, And(read.guard, load.guard));
 }
 
 }  // namespace

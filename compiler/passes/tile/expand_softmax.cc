@@ -10,6 +10,7 @@
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
+#include "compiler/passes/find_update.h"
 #include "compiler/support/internal_error.h"
 
 namespace hackc::passes {
@@ -54,9 +55,9 @@ class Expander {
       } else if (acc && acc->monoid == Monoid::kLogSumExp) {
         log_sums_[acc->name];  // read from the state whose scores it shares
       } else if (const auto* loop = As<For>(stmt)) {
-        const Accumulate* update = FindUpdate(loop->body);
-        if (update != nullptr && loop->role != AxisRole::kFree) {
-          Stream(*loop, states_.at(update->name), out);
+        const FoundUpdate found = FindSoftmax(loop->body);
+        if (found.update && loop->role != AxisRole::kFree) {
+          Stream(*loop, found, states_.at(found.update->name), out);
         } else {
           For copy = *loop;
           copy.extent = ReadResults(copy.extent);
@@ -73,16 +74,8 @@ class Expander {
     return out;
   }
 
-  // The update of a softmax state anywhere below `block`, or null.
-  const Accumulate* FindUpdate(const Block& block) const {
-    for (const Stmt& stmt : block) {
-      if (const auto* update = As<Accumulate>(stmt); update && states_.count(update->name))
-        return update;
-      if (const auto* loop = As<For>(stmt)) {
-        if (const Accumulate* found = FindUpdate(loop->body)) return found;
-      }
-    }
-    return nullptr;
+  FoundUpdate FindSoftmax(const Block& block) const {
+    return FindUpdate(block, [&](const std::string& name) { return states_.count(name) > 0; });
   }
 
   // Reads of a finished state: accumulator / total, 0 where nothing was seen; or maximum +
@@ -98,17 +91,16 @@ class Expander {
                           FloatLit(-kInfinity));
       }
       const State* state = nullptr;
-      std::vector<Expr> indices;
+      Expr sum;
       if (const auto* load = As<Load>(node); load && states_.count(load->buffer)) {
         state = &states_.at(load->buffer);
-        indices = load->indices;
+        sum = MakeLoad(state->sum, DType::kF32, load->indices, load->guard);
       } else if (const auto* var = As<Var>(node); var && states_.count(var->name)) {
         state = &states_.at(var->name);
+        sum = MakeVar(state->sum, DType::kF32);
       }
       if (state == nullptr) return nullptr;
       Expr total = LocalScalar(state->total);
-      Expr sum = state->extents.empty() ? MakeVar(state->sum, DType::kF32)
-                                        : MakeLoad(state->sum, DType::kF32, indices);
       return MakeSelect(Lt(FloatLit(0), total), MakeBinary(BinaryOp::kDiv, sum, total),
                         FloatLit(0));
     });
@@ -173,8 +165,8 @@ class Expander {
     });
   }
 
-  // Rewrites the reduce loop `loop` that updates `state`.
-  void Stream(const For& loop, const State& state, Block& out) {
+  // Rewrites the reduce loop `loop` that updates `state` where it was `found`.
+  void Stream(const For& loop, const FoundUpdate& found, const State& state, Block& out) {
     const std::string& j = loop.axis;
     const AxisSchedule* axis = tile_.schedule.Find(j);
     HACKC_CHECK(axis != nullptr) << "softmax axis " << j << " has no schedule";
@@ -188,40 +180,24 @@ class Expander {
     // Split the body: what makes the score, and the update with the loops round it.
     Block score_body;
     std::map<std::string, Expr> lets;
-    std::vector<For> value_loops;
-    Block value_lets;
-    const Accumulate* update = nullptr;
+    const std::vector<const For*>& value_loops = found.loops;
+    const Accumulate* update = found.update;
     Expr log_score;
     for (const Stmt& stmt : loop.body) {
-      if (const auto* let = As<Let>(stmt)) lets[let->name] = let->value;
       const auto* direct = As<Accumulate>(stmt);
-      if (direct && direct->name == state.name) {
-        update = direct;
-      } else if (direct && log_sums_.count(direct->name)) {
+      const bool holds_update = FindSoftmax({stmt}).update != nullptr;
+      if (const auto* let = As<Let>(stmt)) lets[let->name] = let->value;
+      if (holds_update) WalkStmts({stmt}, [&](const Let& let) { lets[let.name] = let.value; });
+      if (direct && log_sums_.count(direct->name)) {
         log_sums_[direct->name] = state;
         log_score = direct->operands.at(0);
-      } else if (const auto* inner = As<For>(stmt); inner && FindUpdate(inner->body)) {
-        HACKC_CHECK(update == nullptr) << "two updates of " << state.name;
-        const Block* body = &inner->body;
-        value_loops.push_back(*inner);
-        while (update == nullptr) {
-          const Block* next = nullptr;
-          for (const Stmt& below : *body) {
-            if (const auto* let = As<Let>(below)) lets[let->name] = let->value;
-            if (const auto* found = As<Accumulate>(below)) update = found;
-            if (const auto* deeper = As<For>(below)) {
-              value_loops.push_back(*deeper);
-              next = &deeper->body;
-            }
-          }
-          HACKC_CHECK(update != nullptr || next != nullptr) << state.name;
-          body = next;
-        }
-      } else {
+      } else if (!holds_update) {
         score_body.push_back(stmt);
       }
     }
-    HACKC_CHECK(update != nullptr && update->operands.size() == 2) << state.name;
+    size_t updates = 0;
+    WalkStmts(loop.body, [&](const Accumulate& n) { updates += states_.count(n.name); });
+    HACKC_CHECK(updates == 1 && update->operands.size() == 2) << "two updates of " << state.name;
     HACKC_CHECK(!log_score || Equal(log_score, update->operands[0]))
         << state.name << ": log_sum_exp of other scores";
 
@@ -246,8 +222,8 @@ class Expander {
     Expr inside = Lt(at(score_axis), end);
     if (update->guard) {
       const Expr guard = inline_lets(update->guard);
-      for (const For& value_loop : value_loops) {
-        HACKC_CHECK(!Uses(guard, value_loop.axis))
+      for (const For* value_loop : value_loops) {
+        HACKC_CHECK(!Uses(guard, value_loop->axis))
             << state.name << ": a guard that differs between the columns of one weight";
       }
       inside = And(inside, bind(guard, score_axis));
@@ -297,7 +273,7 @@ class Expander {
     // Rescale, then add the chunk's weighted values.
     auto in_value_loops = [&](Block inner, const std::string& suffix) {
       for (size_t i = value_loops.size(); i-- > 0;) {
-        For copy = value_loops[i];
+        For copy = *value_loops[i];
         if (!suffix.empty()) {
           const std::string axis = names_.Unique(copy.axis + suffix);
           inner = SubstituteVars(inner, copy.axis, Axis(axis));

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/ir/digits.h"
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
 #include "compiler/passes/tile/axis_dependencies.h"
+#include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
 
 namespace hackc::passes {
@@ -72,35 +73,30 @@ class Splitter {
  private:
   // ---- the walk ---------------------------------------------------------------------------------
   Block Process(const Block& block) {
-    Block out;
-    std::swap(out, out_);
-    std::vector<std::pair<Expr, Expr>> loaded;  // loads are shared within one block only
-    std::swap(loaded, loaded_);
-    const size_t uniform_before = uniform_.size();
-    for (const Stmt& stmt : block) {
-      if (const auto* loop = As<For>(stmt)) {
-        ProcessFor(*loop);
-      } else if (const auto* let = As<Let>(stmt)) {
-        Define(let->name, Hoist(Resolve(let->value)));
-      } else if (const auto* acc = As<Accumulator>(stmt)) {
-        DeclareAccumulator(*acc);
-      } else if (const auto* alloc = As<Alloc>(stmt)) {
-        DeclareAlloc(*alloc);
-      } else if (const auto* update = As<Accumulate>(stmt)) {
-        ProcessAccumulate(*update);
-      } else if (const auto* store = As<Store>(stmt)) {
-        ProcessStore(*store);
-      } else {
-        HACKC_FAIL() << "statement kind " << stmt->node.index() << " before split_axes";
+    return Inside([&] {
+      for (const Stmt& stmt : block) {
+        std::visit([&](const auto& node) { Split(node); }, stmt->node);
       }
-    }
-    std::swap(loaded, loaded_);
-    std::swap(out, out_);
-    uniform_.resize(uniform_before);
-    return out;
+    });
   }
 
-  void ProcessFor(const For& loop) {
+  // What `visit` puts out. Loads are shared within one block only.
+  Block Inside(auto&& visit) {
+    Block out = std::exchange(out_, {});
+    auto loaded = std::exchange(loaded_, {});
+    const size_t uniform = uniform_.size(), staged = staged_.size();
+    visit();
+    staged_.resize(staged);
+    uniform_.resize(uniform);
+    loaded_ = std::move(loaded);
+    return std::exchange(out_, std::move(out));
+  }
+
+  void Split(const auto&) { HACKC_FAIL() << "statement kind does not belong before split_axes"; }
+
+  void Split(const Let& let) { Define(let.name, Hoist(Resolve(let.value))); }
+
+  void Split(const For& loop) {
     const AxisSchedule& schedule = ScheduleOf(loop.axis);
     AxisInfo info{loop.axis, loop.role, schedule.digits, CoordinateCount(schedule.digits),
                   TileOf(schedule)};
@@ -108,7 +104,6 @@ class Splitter {
     Expr extent = Hoist(Resolve(loop.extent));
     HACKC_CHECK(Loads(extent).empty())
         << "the end of " << loop.axis << ", " << Print(extent) << ", differs between threads";
-    const size_t uniform_before = uniform_.size();
     // All threads make the same number of trips: the largest that any local coordinate asks for.
     Expr trips_of = Substitute(extent, [&](const std::string& name) -> Expr {
       const AxisInfo* local = FindLocal(name);
@@ -135,29 +130,22 @@ class Splitter {
 
     context_.push_back(info);
     axes_[loop.axis] = info;
-    Block body;
-    std::swap(body, out_);
-    std::vector<std::pair<Expr, Expr>> loaded;
-    std::swap(loaded, loaded_);
-    size_t staged_before = staged_.size();
     for (const StageSchedule& stage : in_.schedule.stages) {
       if (stage.axis == loop.axis) pending_stages_.push_back(&stage);
     }
-    // Inside the grid there is nothing but the next grid loop: fill where the last one has opened.
-    if (!HoldsGridLoop(loop)) {
-      for (const StageSchedule* stage : pending_stages_) Stage(*stage, loop);
-      pending_stages_.clear();
-    }
-    Block inner = Process(loop.body);
-    if (has_steps) {
-      inner = {MakeStmt(For{
-          step_name, loop.role, LoopKind::kSerial, IntLit(schedule.steps), {}, std::move(inner)})};
-    }
-    out_.insert(out_.end(), inner.begin(), inner.end());
-    staged_.resize(staged_before);
-    uniform_.resize(uniform_before);
-    std::swap(loaded, loaded_);
-    std::swap(body, out_);
+    Block body = Inside([&] {
+      // Inside the grid there is nothing but the next grid loop: fill where the last one has opened.
+      if (!HoldsGridLoop(loop)) {
+        for (const StageSchedule* stage : pending_stages_) Stage(*stage, loop);
+        pending_stages_.clear();
+      }
+      Block inner = Process(loop.body);
+      if (has_steps) {
+        inner = InLoops({For{step_name, loop.role, LoopKind::kSerial, IntLit(schedule.steps)}},
+                        std::move(inner));
+      }
+      out_.insert(out_.end(), inner.begin(), inner.end());
+    });
     context_.pop_back();
     if (has_outer) {
       out_.push_back(
@@ -195,7 +183,7 @@ class Splitter {
     return axes;
   }
 
-  void DeclareAccumulator(const Accumulator& acc) {
+  void Split(const Accumulator& acc) {
     TileValue value{ScopeAxes(acc.name), DType::kF32, false};
     Accumulator copy{acc.name, acc.monoid, {}, {}};
     for (const std::string& axis : value.axes) {
@@ -216,7 +204,7 @@ class Splitter {
     out_.push_back(MakeStmt(std::move(copy)));
   }
 
-  void DeclareAlloc(const Alloc& alloc) {
+  void Split(const Alloc& alloc) {
     TileValue value{ScopeAxes(alloc.name), alloc.dtype, false};
     Alloc copy = alloc;
     copy.extents.clear();
@@ -226,7 +214,9 @@ class Splitter {
       copy.layout.push_back(axes_.at(axis).digits);
     }
     copy.extents.insert(copy.extents.end(), alloc.extents.begin(), alloc.extents.end());
-    auto own = OwnLayout(alloc.name, alloc.extents);
+    std::vector<Expr> extents;
+    for (int64_t extent : alloc.extents) extents.push_back(IntLit(extent));
+    auto own = OwnLayout(alloc.name, extents);
     if (own.has_value()) {
       copy.layout.insert(copy.layout.end(), own->begin(), own->end());
     } else {  // Written under one layout and read under another: goes through shared memory.
@@ -239,13 +229,9 @@ class Splitter {
     out_.push_back(MakeStmt(std::move(copy)));
   }
 
-  static bool IsOne(const Expr& extent) { return AsInt(extent) == 1; }
-  static bool IsOne(int64_t extent) { return extent == 1; }
-
   // Digits of each own dimension when every access in the input agrees on them.
-  template <typename Extent>
-  std::optional<std::vector<std::vector<Digit>>> OwnLayout(
-      const std::string& name, const std::vector<Extent>& extents) const {
+  std::optional<std::vector<std::vector<Digit>>> OwnLayout(const std::string& name,
+                                                           const std::vector<Expr>& extents) const {
     std::optional<std::vector<std::vector<Digit>>> layout;
     bool agree = true;
     auto see = [&](const std::vector<Expr>& indices) {
@@ -260,7 +246,7 @@ class Splitter {
           digits.push_back(FragmentColumns(axis->steps));
           continue;
         }
-        if (AsInt(index) && IsOne(extents[digits.size()])) {
+        if (AsInt(index) && AsInt(extents[digits.size()]) == 1) {
           digits.emplace_back();
           continue;
         }
@@ -312,18 +298,18 @@ class Splitter {
         return values_.count(var->name) ? Read(var->name, {}) : nullptr;
       }
       if (const auto* load = As<Load>(node); load && values_.count(load->buffer)) {
-        return Read(load->buffer, load->indices);
+        return Read(load->buffer, load->indices, load->guard);
       }
       return nullptr;
     });
   }
 
-  Expr Read(const std::string& name, const std::vector<Expr>& own) const {
+  Expr Read(const std::string& name, const std::vector<Expr>& own, Expr guard = nullptr) const {
     const TileValue& value = values_.at(name);
     std::vector<Expr> indices;
     for (const std::string& axis : value.axes) indices.push_back(Axis(axis));
     indices.insert(indices.end(), own.begin(), own.end());
-    return MakeLoad(name, value.dtype, std::move(indices));
+    return MakeLoad(name, value.dtype, std::move(indices), std::move(guard));
   }
 
   // Local axes that a resolved expression varies with, outermost first.
@@ -432,7 +418,7 @@ class Splitter {
     ToLocal(name, value, axes);
   }
 
-  void ProcessAccumulate(const Accumulate& update) {
+  void Split(const Accumulate& update) {
     std::vector<Expr> operands;
     for (const Expr& e : update.operands) operands.push_back(Simplify(Hoist(Resolve(e)), ranges_));
     Expr read = Read(update.name, ResolveAll(update.indices));
@@ -468,7 +454,7 @@ class Splitter {
     return out;
   }
 
-  void ProcessStore(const Store& store) {
+  void Split(const Store& store) {
     Expr value = Simplify(Hoist(Resolve(store.value)), ranges_);
     std::vector<Expr> indices = ResolveAll(store.indices);
     Expr guard = Simplify(Hoist(Resolve(store.guard)), ranges_);
@@ -603,9 +589,7 @@ class Splitter {
   }
 
   // ---- names ------------------------------------------------------------------------------------
-  std::string Fresh(const std::string& stem) {
-    return names_.Unique(absl::StrCat(stem, "_", counter_++));
-  }
+  std::string Fresh(const std::string& stem) { return names_.Unique(Cat(stem, "_", counter_++)); }
 
   // Nests reuse the axes' names; give every loop its own.
   Block UniqueNames(const Block& block) {
@@ -619,7 +603,7 @@ class Splitter {
       For copy = *loop;
       int& uses = loop_uses_[loop->axis];
       if (uses++ > 0) {
-        copy.axis = names_.Unique(absl::StrCat(loop->axis, "_", uses));
+        copy.axis = names_.Unique(Cat(loop->axis, "_", uses));
         copy.body = SubstituteVars(copy.body, loop->axis, Axis(copy.axis));
       }
       copy.body = UniqueNames(copy.body);
@@ -648,6 +632,17 @@ class Splitter {
 
 }  // namespace
 
-absl::StatusOr<TileFn> SplitAxes(const TileFn& tile) { return Splitter(tile).Run(); }
+absl::StatusOr<TileFn> SplitAxes(const TileFn& tile) {
+  std::string split;  // what only this pass makes
+  WalkStmts(
+      tile.fn.body,
+      [&](const For& loop) {
+        if (loop.kind != LoopKind::kSequential) split = Cat("%", loop.axis, " ", Name(loop.kind));
+      },
+      [&](const Combine& combine) { split = Cat("combine of ", combine.name); });
+  if (split.empty()) return Splitter(tile).Run();
+  return absl::InvalidArgumentError(
+      Cat("expected Tile IR of whole axes, got some that are split already: ", split));
+}
 
 }  // namespace hackc::passes
