@@ -134,7 +134,7 @@ class Splitter {
       if (stage.axis == loop.axis) pending_stages_.push_back(&stage);
     }
     Block body = Inside([&] {
-      // Inside the grid there is nothing but the next grid loop: fill where the last one has opened.
+      // Inside the grid there is nothing but the next grid loop: fill where the last one opened.
       if (!HoldsGridLoop(loop)) {
         for (const StageSchedule* stage : pending_stages_) Stage(*stage, loop);
         pending_stages_.clear();
