@@ -9,6 +9,7 @@ seq 1..2048, past 0..8192, kernels as files in a folder; torch.compile (default 
 with random weights for seq 128 only, timed from the call to its result, without making the model.
 """
 
+import argparse
 import json
 import os
 import pathlib
@@ -62,7 +63,12 @@ def compare(model, dtype, arch):
 
 
 if __name__ == "__main__":
-    if sys.argv[3:] == ["--torch"]:
-        torch_first_result(sys.argv[1], sys.argv[2])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", help="a description in models/, without .json")
+    parser.add_argument("dtype")
+    parser.add_argument("--torch", action="store_true", help="only torch.compile, in this process")
+    options = parser.parse_args()
+    if options.torch:
+        torch_first_result(options.model, options.dtype)
     else:
-        print(json.dumps(compare(sys.argv[1], sys.argv[2], harness.device_arch(harness.need_gpu()))))
+        print(json.dumps(compare(options.model, options.dtype, harness.device_arch(harness.need_gpu()))))

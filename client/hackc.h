@@ -21,7 +21,13 @@
 // is); NULL is the default stream. The device's primary context is used, as CUDA's runtime and
 // PyTorch do. hackc_run and hackc_graph_launch neither synchronise nor allocate GPU memory; what a
 // program keeps on the GPU comes from the caller's allocator if one is given, else from cuMemAlloc.
-// Thread safety: calls on different programs may run at once, calls on one program may not.
+// Thread safety: calls on different programs may run at once, calls on one program may not, but for
+// hackc_memory_allocate and hackc_memory_release.
+//
+// Stability: hackc_version() is that of the library. Until 1.0 functions and structs may change
+// with the minor version, which is in the SONAME (libhackc.so.0.1), so that a program never starts
+// with a library of another layout; a patch version changes neither. Codes and enumerators keep
+// their numbers, and later versions add some: take an unknown code for a failure.
 #pragma once
 
 #include <stddef.h>
@@ -38,13 +44,21 @@ extern "C" {
 enum {
   HACKC_OK = 0,
   HACKC_CANCELLED = 1,
+  HACKC_UNKNOWN = 2,
   HACKC_INVALID_ARGUMENT = 3,
+  HACKC_DEADLINE_EXCEEDED = 4,
   HACKC_NOT_FOUND = 5,
+  HACKC_ALREADY_EXISTS = 6,
+  HACKC_PERMISSION_DENIED = 7,
   HACKC_RESOURCE_EXHAUSTED = 8,
   HACKC_FAILED_PRECONDITION = 9,
+  HACKC_ABORTED = 10,
   HACKC_OUT_OF_RANGE = 11,
+  HACKC_UNIMPLEMENTED = 12,
   HACKC_INTERNAL = 13,
-  HACKC_DATA_LOSS = 15
+  HACKC_UNAVAILABLE = 14,
+  HACKC_DATA_LOSS = 15,
+  HACKC_UNAUTHENTICATED = 16
 };
 
 // The numbers of hackc.v1.DType.
@@ -122,10 +136,15 @@ HACKC_API int hackc_program_open(const char* directory, int device,
 HACKC_API int hackc_program_load(hackc_bytes program_bytes, const hackc_bytes* cubins,
                                  size_t cubin_count, int device, const hackc_allocator* allocator,
                                  hackc_program** program);
+// Frees it, without waiting for the GPU; its graphs must be gone. Memory of hackc_memory_allocate
+// that is not released yet stays valid, and hackc_memory_release then is the one function that
+// still takes the program.
 HACKC_API void hackc_program_close(hackc_program* program);
+// Waits for all that the device's primary context has to do.
+HACKC_API int hackc_synchronize(hackc_program* program);
 
 // GPU memory for callers without a CUDA library of their own, aligned to 256 bytes; from the
-// program's allocator. To be released before the program is closed.
+// program's allocator, which must live until the last piece is released.
 HACKC_API int hackc_memory_allocate(hackc_program* program, uint64_t bytes, void** data);
 HACKC_API int hackc_memory_release(hackc_program* program, void* data);
 // Sets `count` int32 on the GPU, on `stream`: lengths of sequences, for instance, between two
@@ -192,6 +211,8 @@ HACKC_API int hackc_graph_set_symbols(hackc_graph* graph, const hackc_symbol* sy
 HACKC_API int hackc_graph_launch(hackc_graph* graph, void* stream);
 HACKC_API void hackc_graph_destroy(hackc_graph* graph);
 
+// "0.1.0"
+HACKC_API const char* hackc_version(void);
 // Reason of the calling thread's last failure; "" before any.
 HACKC_API const char* hackc_last_error(void);
 

@@ -8,9 +8,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "client/runtime/files.h"
+#include "client/runtime/json_text.h"
 #include "compiler/support/status_macros.h"
-#include "nlohmann/json.hpp"
 
 namespace hackc::client {
 namespace {
@@ -23,13 +24,6 @@ constexpr int kMaxDepth = 32;
 
 absl::Status Refuse(absl::string_view origin, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(origin, ": ", why));
-}
-
-// "[json.exception.parse_error.101] parse error at line 3, column 7: ..." without the bracket.
-std::string JsonReason(const json::exception& error) {
-  absl::string_view text = error.what();
-  if (size_t end = text.find("] "); end != text.npos) text.remove_prefix(end + 2);
-  return absl::StrCat("not JSON: ", text.substr(0, 300));
 }
 
 // protobuf says "(seq.min): invalid value \"x\" for type TYPE_INT64"; the parentheses go.
@@ -59,21 +53,10 @@ absl::StatusOr<v1::ModelDescription> ParseModel(absl::string_view text, absl::st
   if (text.size() > kMaxModelFileBytes) {
     return Refuse(origin, absl::StrCat("larger than the limit of ", kMaxModelFileBytes, " bytes"));
   }
-  json document;
-  bool too_deep = false;
-  try {
-    // Discarding what is too deep keeps the document as shallow as the parsers after this one need
-    // it.
-    document = json::parse(text, [&](int depth, json::parse_event_t, json&) {
-      too_deep |= depth > kMaxDepth;
-      return depth <= kMaxDepth;
-    });
-  } catch (const json::exception& error) {
-    return Refuse(origin, JsonReason(error));
-  }
-  if (too_deep) {
-    return Refuse(origin, absl::StrCat("JSON is nested deeper than ", kMaxDepth, " levels"));
-  }
+  absl::ConsumePrefix(&text, "\xef\xbb\xbf");  // a byte order mark
+  absl::StatusOr<json> parsed = ParseJson(text, {kMaxDepth});
+  if (!parsed.ok()) return Refuse(origin, parsed.status().message());
+  const json& document = *parsed;
   if (!document.is_object()) {
     return Refuse(origin, absl::StrCat("expected a JSON object, got ", document.type_name()));
   }

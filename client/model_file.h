@@ -18,9 +18,9 @@
 
 namespace hackc::client {
 
-// gRPC refuses messages above 4 MiB by default, and the longest public config.json (id2label of a
-// large classifier) is far below.
-inline constexpr size_t kMaxModelFileBytes = 4u << 20;
+// The server's limit too. The longest public config.json (id2label of a large classifier) is far
+// below.
+inline constexpr size_t kMaxModelFileBytes = 1u << 20;
 
 // INVALID_ARGUMENT naming the file and what is wrong with it: missing, unreadable, not JSON, ...
 absl::StatusOr<v1::ModelDescription> ReadModelFile(const std::string& path);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
+#include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,13 +21,10 @@
 
 struct hackc_program {
   mutable std::set<std::string> names;
-  std::unique_ptr<hackc::client::Runtime> runtime;
+  std::shared_ptr<hackc::client::Runtime> runtime;
+  std::mutex mutex;  // of what follows; never held during a call of the allocator
   std::map<void*, hackc::client::DeviceMemory> memory;  // handed out by hackc_memory_allocate
-  ~hackc_program() {
-    if (runtime == nullptr) return;
-    hackc::client::ScopedContext scope(runtime->driver(), runtime->context());
-    memory.clear();
-  }
+  std::atomic<bool> closed = false;  // the last piece of memory takes the program with it
 };
 
 struct hackc_graph {
@@ -69,6 +69,18 @@ absl::Status Need(const void* pointer, const char* what) {
   return absl::InvalidArgumentError(absl::StrCat(what, ": null pointer"));
 }
 
+absl::Status Need(const hackc_program* program, const char* what) {
+  HACKC_RETURN_IF_ERROR(Need(static_cast<const void*>(program), what));
+  if (!program->closed) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(what, ": is closed"));
+}
+
+absl::StatusOr<int64_t> Size(uint64_t bytes, absl::string_view what) {
+  if (bytes <= INT64_MAX) return static_cast<int64_t>(bytes);
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, ": expected at most ", INT64_MAX, " bytes, got ", bytes));
+}
+
 absl::StatusOr<SymbolValues> Symbols(const hackc_symbol* symbols, size_t count) {
   SymbolValues values;
   if (count > 0) HACKC_RETURN_IF_ERROR(Need(symbols, "symbols"));
@@ -92,14 +104,14 @@ absl::StatusOr<Call> MakeCall(const char* entry, const hackc_symbol* symbols, si
   if (tensor_count > 0) HACKC_RETURN_IF_ERROR(Need(tensors, "tensors"));
   for (size_t i = 0; i < tensor_count; ++i) {
     HACKC_RETURN_IF_ERROR(Need(tensors[i].name, "tensors[].name"));
-    hackc::client::DeviceTensor tensor{reinterpret_cast<CUdeviceptr>(tensors[i].data),
-                                       static_cast<int64_t>(tensors[i].bytes)};
+    hackc::client::DeviceTensor tensor{reinterpret_cast<CUdeviceptr>(tensors[i].data), 0};
+    HACKC_ASSIGN_OR_RETURN(tensor.bytes, Size(tensors[i].bytes, tensors[i].name));
     if (!call.tensors.emplace(tensors[i].name, tensor).second) {
       return absl::InvalidArgumentError(absl::StrCat(tensors[i].name, " is given twice"));
     }
   }
-  call.workspace = {reinterpret_cast<CUdeviceptr>(workspace),
-                    static_cast<int64_t>(workspace_bytes)};
+  call.workspace.address = reinterpret_cast<CUdeviceptr>(workspace);
+  HACKC_ASSIGN_OR_RETURN(call.workspace.bytes, Size(workspace_bytes, "workspace"));
   return call;
 }
 
@@ -147,7 +159,8 @@ absl::Status Load(hackc::client::ProgramFiles files, int device, const hackc_all
   HACKC_ASSIGN_OR_RETURN(
       std::unique_ptr<hackc::client::Runtime> runtime,
       hackc::client::Runtime::Load(*driver, std::move(files), device, std::move(own)));
-  *program = new hackc_program{{}, std::move(runtime), {}};
+  *program = new hackc_program;
+  (*program)->runtime = std::move(runtime);
   return absl::OkStatus();
 }
 
@@ -185,7 +198,17 @@ int hackc_program_load(hackc_bytes program_bytes, const hackc_bytes* cubins, siz
 }
 
 void hackc_program_close(hackc_program* program) {
-  Guarded([&] {
+  Guarded([&]() -> absl::Status {
+    if (program == nullptr) return absl::OkStatus();
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    {
+      std::lock_guard<std::mutex> lock(program->mutex);
+      program->closed = !program->memory.empty();
+      if (program->closed) {
+        program->runtime->Unload();
+        return absl::OkStatus();
+      }
+    }
     delete program;
     return absl::OkStatus();
   });
@@ -198,11 +221,12 @@ int hackc_memory_allocate(hackc_program* program, uint64_t bytes, void** data) {
     hackc::client::Runtime& runtime = *program->runtime;
     hackc::client::ScopedContext scope(runtime.driver(), runtime.context());
     HACKC_RETURN_IF_ERROR(scope.status());
-    HACKC_ASSIGN_OR_RETURN(
-        hackc::client::DeviceMemory memory,
-        hackc::client::DeviceMemory::Allocate(runtime.driver(), static_cast<int64_t>(bytes),
-                                              "the caller", &runtime.allocator()));
+    HACKC_ASSIGN_OR_RETURN(const int64_t size, Size(bytes, "bytes"));
+    HACKC_ASSIGN_OR_RETURN(hackc::client::DeviceMemory memory,
+                           hackc::client::DeviceMemory::Allocate(
+                               runtime.driver(), size, "the caller", &runtime.allocator()));
     *data = reinterpret_cast<void*>(memory.address());
+    std::lock_guard<std::mutex> lock(program->mutex);
     program->memory[*data] = std::move(memory);
     return absl::OkStatus();
   });
@@ -210,11 +234,22 @@ int hackc_memory_allocate(hackc_program* program, uint64_t bytes, void** data) {
 
 int hackc_memory_release(hackc_program* program, void* data) {
   return Guarded([&]() -> absl::Status {
-    HACKC_RETURN_IF_ERROR(Need(program, "program"));
-    hackc::client::ScopedContext scope(program->runtime->driver(), program->runtime->context());
-    HACKC_RETURN_IF_ERROR(scope.status());
-    if (program->memory.erase(data) > 0) return absl::OkStatus();
-    return absl::NotFoundError("data: not memory of hackc_memory_allocate");
+    HACKC_RETURN_IF_ERROR(Need(static_cast<const void*>(program), "program"));
+    // Outlives the memory, also where another thread releases the last piece meanwhile.
+    const std::shared_ptr<hackc::client::Runtime> runtime = program->runtime;
+    hackc::client::ScopedContext scope(runtime->driver(), runtime->context());
+    decltype(program->memory)::node_type released;
+    bool last = false;
+    {
+      std::lock_guard<std::mutex> lock(program->mutex);
+      released = program->memory.extract(data);
+      last = program->closed && program->memory.empty() && !released.empty();
+    }
+    if (last) delete program;
+    if (released.empty()) {
+      return absl::NotFoundError("data: not memory of hackc_memory_allocate");
+    }
+    return scope.status();
   });
 }
 
@@ -222,6 +257,7 @@ int hackc_memory_fill(hackc_program* program, void* data, int32_t value, uint64_
                       void* stream) {
   return Guarded([&]() -> absl::Status {
     HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    if (count > 0) HACKC_RETURN_IF_ERROR(Need(data, "data"));
     const hackc::client::CudaDriver& driver = program->runtime->driver();
     hackc::client::ScopedContext scope(driver, program->runtime->context());
     HACKC_RETURN_IF_ERROR(scope.status());
@@ -229,6 +265,16 @@ int hackc_memory_fill(hackc_program* program, void* data, int32_t value, uint64_
         driver.MemsetD32Async(reinterpret_cast<CUdeviceptr>(data), static_cast<unsigned>(value),
                               count, static_cast<CUstream>(stream)),
         "cuMemsetD32Async");
+  });
+}
+
+int hackc_synchronize(hackc_program* program) {
+  return Guarded([&]() -> absl::Status {
+    HACKC_RETURN_IF_ERROR(Need(program, "program"));
+    const hackc::client::CudaDriver& driver = program->runtime->driver();
+    hackc::client::ScopedContext scope(driver, program->runtime->context());
+    HACKC_RETURN_IF_ERROR(scope.status());
+    return driver.Check(driver.ContextSynchronize(), "cuCtxSynchronize");
   });
 }
 
@@ -414,6 +460,8 @@ void hackc_graph_destroy(hackc_graph* graph) {
     return absl::OkStatus();
   });
 }
+
+const char* hackc_version(void) { return HACKC_VERSION; }
 
 const char* hackc_last_error(void) { return last_error.c_str(); }
 

@@ -13,6 +13,7 @@
 #include "client/cli/timing_table.h"
 #include "client/runtime/digest.h"
 #include "client/runtime/files.h"
+#include "client/runtime/json_text.h"
 #include "compiler/support/status_macros.h"
 #include "nlohmann/json.hpp"
 
@@ -47,6 +48,7 @@ absl::Status FetchCommand::Run(std::ostream& out) {
           absl::StrCat("digest: expected sha256: and 64 hexadecimal digits, got '", digest, "'"));
     }
   }
+  HACKC_RETURN_IF_ERROR(MakeFolder(out_dir_));
   HACKC_ASSIGN_OR_RETURN(std::unique_ptr<CompilerApi> compiler, connection_.Open());
   HACKC_ASSIGN_OR_RETURN(std::vector<v1::Blob> blobs, compiler->Fetch(digests_));
   for (const v1::Blob& blob : blobs) {
@@ -162,13 +164,22 @@ absl::Status ReportCommand::Run(std::ostream& out) {
   std::filesystem::path path = path_;
   if (std::filesystem::is_directory(path)) path /= "report.json";
   HACKC_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, 64 << 20));
-  const nlohmann::json report = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const absl::StatusOr<nlohmann::json> parsed = ParseJson(text);
+  auto refuse = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat(path.string(), ": ", why));
+  };
+  if (!parsed.ok()) return refuse(parsed.status().message());
+  const nlohmann::json& report = *parsed;
   if (!report.is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat(path.string(), ": expected a JSON object"));
+    return refuse(absl::StrCat("expected a JSON object, got ", report.type_name()));
   }
   if (!report.contains("timing")) {
     return absl::NotFoundError(absl::StrCat(
         path.string(), ": holds no times; they come from a server that was started with --gpu"));
+  }
+  if (!report["timing"].is_object()) {
+    return refuse(
+        absl::StrCat("timing: expected a JSON object, got ", report["timing"].type_name()));
   }
   out << TimingTable(report["timing"].dump());
   return absl::OkStatus();

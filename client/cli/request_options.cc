@@ -2,8 +2,8 @@
 #include "client/cli/request_options.h"
 
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
-#include <limits>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
@@ -22,6 +22,16 @@ std::string DefaultServer() {
 }
 
 }  // namespace
+
+CLI::Validator WholeNumber(uint64_t low, uint64_t high) {
+  auto check = [low, high](const std::string& text) {
+    uint64_t value = 0;
+    const bool fits = absl::SimpleAtoi(text, &value) && low <= value && value <= high;
+    return fits ? std::string()
+                : absl::StrCat("expected a whole number of ", low, " to ", high, ", got ", text);
+  };
+  return CLI::Validator(check, "");
+}
 
 void ConnectionOptions::AddTo(CLI::App& app, bool with_local) {
   CLI::Option* address = app.add_option(
@@ -57,10 +67,11 @@ void RequestOptions::AddTo(CLI::App& app) {
   app.add_option(
          "--page-size", page_size,
          "Positions in a page of the key/value cache; 0: no pages, each sequence's lie in a row")
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumber(0, INT64_MAX));
   app.add_option("--logits", logits, "Of all positions, or of one chosen position of each sequence")
       ->check(CLI::IsMember({"all", "last"}));
-  app.add_option("--layers", layers, "Compile only the first N layers");
+  app.add_option("--layers", layers, "Compile only the first N layers; 0: all")
+      ->check(WholeNumber(0, INT32_MAX));
 }
 
 absl::StatusOr<v1::Range> ParseRange(const std::string& field, const std::string& text,
@@ -99,10 +110,6 @@ absl::StatusOr<v1::ModelDescription> RequestOptions::Model() const {
   }
   if (page_size > 0) model.set_page_size(page_size);
   if (logits == "last") model.set_logits(v1::ModelDescription::LOGITS_LAST);
-  if (layers < 0 || layers > std::numeric_limits<int32_t>::max()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("layers: expected a positive number or 0 for all, got ", layers));
-  }
   if (layers > 0) model.set_layers(static_cast<int32_t>(layers));
   return model;
 }

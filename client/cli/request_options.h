@@ -20,6 +20,9 @@
 
 namespace hackc::client {
 
+// For integers: without it CLI11 takes what does not fit for the largest that does.
+CLI::Validator WholeNumber(uint64_t low, uint64_t high);
+
 // Which compiler answers: a server, or this process.
 struct ConnectionOptions {
   std::string server;  // empty: $HACKC_SERVER, else 127.0.0.1:7070

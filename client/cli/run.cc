@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
+#include <cstdint>
 #include <random>
 #include <utility>
 
@@ -51,21 +51,28 @@ void RunCommand::AddTo(CLI::App& app, std::function<void()> chosen) {
   command
       ->add_option("--page-size", page_size_,
                    "Positions in a page of the key/value cache; 0: no pages")
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumber(0, INT64_MAX));
   command->add_option("--tokens", tokens_, "Tokens to generate")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+      ->check(WholeNumber(1, 1 << 20))
       ->capture_default_str();
   command->add_option("--temperature", temperature_, "0 takes the likeliest token each time")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
   command->add_option("--seed", seed_, "Seed of the draws with --temperature")
+      ->check(WholeNumber(0, UINT64_MAX))
       ->capture_default_str();
   command->add_option("--dtype", dtype_, "Storage of weights and activations (else the config's)")
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}));
-  command->add_option("--device", device_, "CUDA device")->capture_default_str();
-  command->add_option("--program", program_,
-                      "A folder written by submit --out; nothing is compiled");
+  command->add_option("--device", device_, "CUDA device")
+      ->check(WholeNumber(0, 1023))
+      ->capture_default_str();
+  CLI::Option* program = command->add_option(
+      "--program", program_, "A folder written by submit --out; nothing is compiled");
   connection_.AddTo(*command, /*with_local=*/true);
+  for (const char* other :
+       {"--dtype", "--page-size", "--server", "--connect-timeout", "--local", "--cache-dir"}) {
+    program->excludes(command->get_option(other));
+  }
   command->callback(std::move(chosen));
 }
 

@@ -5,6 +5,7 @@
 #include "client/cli/output_folder.h"
 #include "client/cli/progress.h"
 #include "client/cli/render.h"
+#include "client/runtime/files.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::client {
@@ -26,6 +27,8 @@ absl::Status SubmitCommand::Run(std::ostream& out, std::ostream& err,
   *request.mutable_target() = request_.Target();
   request.set_with_ir(!out_dir_.empty());
   request.set_with_cubins(!out_dir_.empty());
+  // Said before the minute that a compile may take.
+  if (!out_dir_.empty()) HACKC_RETURN_IF_ERROR(MakeFolder(out_dir_));
   HACKC_ASSIGN_OR_RETURN(std::unique_ptr<CompilerApi> compiler, connection_.Open());
 
   CompileResult result;

@@ -4,8 +4,8 @@
 
     python3 client/python/make_messages.py OUT     # writes OUT/hackc/v1/
 
-Needs only the standard library and a protoc ($PROTOC, else of the PATH). What protoc 3.21 makes works with protobuf 4,
-5 and 6 in Python; newer ones ask for a protobuf at least as new as themselves.
+Needs only the standard library and a protoc ($PROTOC, else of the PATH). What protoc 3.21 makes works with protobuf
+3.20 and later in Python; newer ones ask for a protobuf at least as new as themselves.
 """
 
 import os

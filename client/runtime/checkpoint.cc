@@ -6,12 +6,13 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/runtime/files.h"
+#include "client/runtime/json_text.h"
 #include "compiler/support/status_macros.h"
-#include "nlohmann/json.hpp"
 
 namespace hackc::client {
 namespace {
@@ -27,28 +28,25 @@ constexpr size_t kShownNames = 20;  // of what is missing
 // Tensor name -> file name.
 absl::StatusOr<std::map<std::string, std::string>> ReadIndex(const fs::path& path) {
   HACKC_ASSIGN_OR_RETURN(std::string text, ReadFile(path, kMaxIndexBytes));
-  bool too_deep = false;
-  json index = json::parse(
-      text,
-      [&](int depth, json::parse_event_t, json&) {
-        too_deep |= depth > 8;
-        return depth <= 8;
-      },
-      /*allow_exceptions=*/false);
+  absl::StatusOr<json> parsed = ParseJson(text, {/*depth=*/8});
   auto refuse = [&](const std::string& why) {
     return absl::DataLossError(absl::StrCat(path.string(), ": ", why));
   };
-  if (!index.is_object() || too_deep || !index.contains("weight_map") ||
-      !index["weight_map"].is_object()) {
+  if (!parsed.ok()) return refuse(std::string(parsed.status().message()));
+  const json& index = *parsed;
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
     return refuse("expected a JSON object with \"weight_map\"");
   }
   std::map<std::string, std::string> files;
   for (const auto& [name, file] : index["weight_map"].items()) {
     if (!file.is_string()) return refuse(absl::StrCat("weight_map.", name, " is no file name"));
     files[name] = file.get<std::string>();
-    // A shard lies beside its index.
-    if (fs::path(files[name]).filename() != files[name] || files[name].empty()) {
-      return refuse(absl::StrCat("weight_map.", name, ": '", files[name], "' leaves the folder"));
+    // A shard lies beside its index; the system would read its name to the first NUL.
+    const std::string& shard = files[name];
+    if (fs::path(shard).filename() != shard || shard.empty() || shard == "." || shard == ".." ||
+        shard.find('\0') != shard.npos) {
+      return refuse(
+          absl::StrCat("weight_map.", name, ": '", absl::CHexEscape(shard), "' leaves the folder"));
     }
   }
   return files;
@@ -85,6 +83,10 @@ absl::StatusOr<Checkpoint> Checkpoint::Open(const fs::path& directory) {
   std::map<std::string, std::string> index;
   std::set<std::string> names;
   std::error_code error;
+  if (!fs::is_directory(directory, error)) {
+    return absl::NotFoundError(absl::StrCat(
+        directory.string(), fs::exists(directory, error) ? ": not a folder" : ": no such folder"));
+  }
   const bool sharded = fs::exists(directory / kIndexFile, error);
   if (sharded) {
     HACKC_ASSIGN_OR_RETURN(index, ReadIndex(directory / kIndexFile));

@@ -44,6 +44,7 @@ namespace hackc::client {
   X(MemsetD8Async, cuMemsetD8Async)                               \
   X(MemsetD32Async, cuMemsetD32Async)                             \
   X(StreamSynchronize, cuStreamSynchronize)                       \
+  X(ContextSynchronize, cuCtxSynchronize)                         \
   X(GraphCreate, cuGraphCreate)                                   \
   X(GraphAddKernelNode, cuGraphAddKernelNode)                     \
   X(GraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute)   \

@@ -33,6 +33,9 @@ class DeviceMemory {
   static absl::StatusOr<DeviceMemory> Allocate(const CudaDriver& driver, int64_t bytes,
                                                absl::string_view what,
                                                const DeviceAllocator* allocator = nullptr) {
+    if (bytes < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(what, ": a size of ", bytes, " bytes"));
+    }
     DeviceMemory memory;
     // The driver refuses 0 bytes; an empty tensor still needs an address.
     const int64_t room = bytes > 0 ? bytes : 1;

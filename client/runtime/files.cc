@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "client/runtime/files.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
@@ -8,6 +10,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/support/status_macros.h"
 
 namespace hackc::client {
 
@@ -42,13 +45,31 @@ absl::StatusOr<std::string> ReadFile(const fs::path& path, size_t max_bytes) {
   return bytes;
 }
 
-absl::Status WriteFile(const fs::path& path, absl::string_view bytes) {
+absl::Status MakeFolder(const fs::path& folder) {
   std::error_code error;
-  if (path.has_parent_path()) fs::create_directories(path.parent_path(), error);
+  fs::create_directories(folder, error);
   if (error) {
-    return absl::ErrnoToStatus(
-        error.value(), absl::StrCat(path.parent_path().string(), ": cannot create the folder"));
+    return absl::ErrnoToStatus(error.value(),
+                               absl::StrCat(folder.string(), ": cannot create the folder"));
   }
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat(folder.string(), ": cannot write there"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteFileAtOnce(const fs::path& path, absl::string_view bytes) {
+  fs::path beside = path;
+  beside += ".new";
+  HACKC_RETURN_IF_ERROR(WriteFile(beside, bytes));
+  std::error_code error;
+  fs::rename(beside, path, error);
+  if (!error) return absl::OkStatus();
+  return absl::ErrnoToStatus(error.value(), absl::StrCat(path.string(), ": cannot create"));
+}
+
+absl::Status WriteFile(const fs::path& path, absl::string_view bytes) {
+  if (path.has_parent_path()) HACKC_RETURN_IF_ERROR(MakeFolder(path.parent_path()));
   errno = 0;
   std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "wb"), &std::fclose);
   if (file == nullptr)

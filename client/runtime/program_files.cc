@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "client/runtime/program_files.h"
 
+#include <google/protobuf/stubs/logging.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -25,6 +27,16 @@ bool IsFileName(const std::string& name) {
          });
 }
 
+absl::Status Parse(absl::string_view bytes, const std::string& origin, v1::Program* program) {
+  // libprotobuf would print what it finds wrong, in the process of whoever loads libhackc.so.
+  google::protobuf::LogSilencer silent;
+  if (bytes.size() <= kMaxProgramBytes &&
+      program->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(origin, ": not a serialised Program"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> KernelFileNames(const v1::Program& program) {
@@ -43,13 +55,17 @@ absl::StatusOr<std::vector<std::string>> KernelFileNames(const v1::Program& prog
   return names;
 }
 
+absl::StatusOr<v1::Program> ReadProgram(const std::filesystem::path& directory) {
+  const std::filesystem::path path = directory / "program.pb";
+  HACKC_ASSIGN_OR_RETURN(std::string bytes, ReadFile(path, kMaxProgramBytes));
+  v1::Program program;
+  HACKC_RETURN_IF_ERROR(Parse(bytes, path.string(), &program));
+  return program;
+}
+
 absl::StatusOr<ProgramFiles> ReadProgramFolder(const std::filesystem::path& directory) {
   ProgramFiles files;
-  HACKC_ASSIGN_OR_RETURN(std::string bytes, ReadFile(directory / "program.pb", kMaxProgramBytes));
-  if (!files.program.ParseFromString(bytes)) {
-    return absl::DataLossError(
-        absl::StrCat((directory / "program.pb").string(), ": not a serialised Program"));
-  }
+  HACKC_ASSIGN_OR_RETURN(files.program, ReadProgram(directory));
   HACKC_ASSIGN_OR_RETURN(std::vector<std::string> names, KernelFileNames(files.program));
   for (int i = 0; i < files.program.kernels_size(); ++i) {
     std::filesystem::path path = directory / absl::StrCat(names[i], ".cubin");
@@ -63,10 +79,7 @@ absl::StatusOr<ProgramFiles> ReadProgramFolder(const std::filesystem::path& dire
 absl::StatusOr<ProgramFiles> ParseProgram(absl::string_view program,
                                           const std::vector<absl::string_view>& cubins) {
   ProgramFiles files;
-  if (program.size() > kMaxProgramBytes ||
-      !files.program.ParseFromArray(program.data(), static_cast<int>(program.size()))) {
-    return absl::DataLossError("program: not a serialised Program");
-  }
+  HACKC_RETURN_IF_ERROR(Parse(program, "program", &files.program));
   std::map<std::string, absl::string_view> by_digest;
   for (absl::string_view cubin : cubins) by_digest[Sha256Digest(cubin)] = cubin;
   for (const v1::Kernel& kernel : files.program.kernels()) {

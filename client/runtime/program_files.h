@@ -34,6 +34,9 @@ struct ProgramFiles {
 // its index where two kernels share a name. INVALID_ARGUMENT for names that could leave the folder.
 absl::StatusOr<std::vector<std::string>> KernelFileNames(const v1::Program& program);
 
+// program.pb alone.
+absl::StatusOr<v1::Program> ReadProgram(const std::filesystem::path& directory);
+
 // DATA_LOSS when a cubin is not the one that the program names.
 absl::StatusOr<ProgramFiles> ReadProgramFolder(const std::filesystem::path& directory);
 

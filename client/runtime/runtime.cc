@@ -84,12 +84,16 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Load(const CudaDriver& driver,
 
 Runtime::~Runtime() {
   if (context_ == nullptr) return;
-  {
-    ScopedContext scope(driver_, context_);
-    tensors_.reset();
-    for (CUmodule module : modules_) driver_.ModuleUnload(module);
-  }
+  Unload();
   driver_.PrimaryContextRelease(device_);
+}
+
+void Runtime::Unload() {
+  ScopedContext scope(driver_, context_);
+  ready_.clear();
+  tensors_.reset();
+  for (CUmodule module : modules_) driver_.ModuleUnload(module);
+  modules_.clear();
 }
 
 absl::Status Runtime::BindWeight(const std::string& name, const WeightTensor& tensor) {

@@ -104,6 +104,8 @@ class Runtime {
   static absl::StatusOr<std::unique_ptr<Runtime>> Load(const CudaDriver& driver, ProgramFiles files,
                                                        int device, DeviceAllocator allocator = {});
   ~Runtime();
+  // Frees all but what the caller allocated; afterwards only driver(), context() and allocator().
+  void Unload();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 

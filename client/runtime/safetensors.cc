@@ -10,10 +10,11 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/runtime/json_text.h"
 #include "compiler/support/status_macros.h"
-#include "nlohmann/json.hpp"
 
 namespace hackc::client {
 namespace {
@@ -22,6 +23,7 @@ using nlohmann::json;
 
 // The format's own limit.
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+constexpr size_t kMaxRank = 32;  // models reach 5; numpy's limit is 64
 
 struct Kind {
   v1::DType dtype;
@@ -88,7 +90,8 @@ std::string ReadTensor(const json& entry, const std::byte* data, int64_t data_by
 absl::StatusOr<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(
     const std::filesystem::path& path) {
   const std::string name = path.string();
-  int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe of this name is refused below, not waited for.
+  int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     return absl::NotFoundError(absl::StrCat(name, ": ", std::strerror(errno)));
   }
@@ -124,20 +127,20 @@ absl::StatusOr<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(
 
 absl::Status SafetensorsFile::ReadHeader(absl::string_view header, const std::byte* data,
                                          int64_t data_bytes) {
-  // Tensors lie two levels deep; a deeper header would cost the parser stack.
-  bool too_deep = false;
-  json entries = json::parse(
-      header.begin(), header.end(),
-      [&](int depth, json::parse_event_t, json&) {
-        too_deep |= depth > 4;
-        return depth <= 4;
-      },
-      /*allow_exceptions=*/false);
-  if (!entries.is_object() || too_deep) {
-    return absl::DataLossError("the header is no JSON object of tensors");
+  // A tensor's shape lies three levels deep.
+  absl::StatusOr<json> parsed = ParseJson(header, {/*depth=*/3, kMaxRank});
+  if (!parsed.ok() || !parsed->is_object()) {
+    return absl::DataLossError(absl::StrCat("the header is no JSON object of tensors",
+                                            parsed.ok() ? "" : ": ", parsed.status().message()));
   }
-  for (const auto& [name, entry] : entries.items()) {
-    if (name == "__metadata__") continue;
+  for (const auto& [name, entry] : parsed->items()) {
+    if (name == "__metadata__") {
+      bool texts =
+          entry.is_object() && std::all_of(entry.begin(), entry.end(),
+                                           [](const json& value) { return value.is_string(); });
+      if (!texts) return absl::DataLossError("__metadata__ is no JSON object of strings");
+      continue;
+    }
     StoredTensor tensor;
     tensor.name = name;
     if (std::string wrong = ReadTensor(entry, data, data_bytes, &tensor); !wrong.empty()) {
@@ -146,7 +149,23 @@ absl::Status SafetensorsFile::ReadHeader(absl::string_view header, const std::by
     tensors_.push_back(std::move(tensor));
   }
   std::stable_sort(tensors_.begin(), tensors_.end(),
-                   [](const StoredTensor& a, const StoredTensor& b) { return a.data < b.data; });
+                   [](const StoredTensor& a, const StoredTensor& b) {
+                     return std::make_pair(a.data, a.bytes) < std::make_pair(b.data, b.bytes);
+                   });
+  // They share no byte and leave none out: a byte belongs to the one tensor that the header says.
+  int64_t end = 0;
+  for (const StoredTensor& tensor : tensors_) {
+    if (tensor.data - data != end) {
+      return absl::DataLossError(absl::StrCat("tensor ", tensor.name, ": begins at byte ",
+                                              tensor.data - data, ", the one before ends at ",
+                                              end));
+    }
+    end += tensor.bytes;
+  }
+  if (end != data_bytes) {
+    return absl::DataLossError(
+        absl::StrCat("the tensors end at byte ", end, " of ", data_bytes, " bytes of data"));
+  }
   return absl::OkStatus();
 }
 

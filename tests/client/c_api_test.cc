@@ -73,6 +73,53 @@ TEST_F(CApi, OpenSaysWhatIsWrong) {
   fs::remove_all(folder);
 }
 
+TEST_F(CApi, NothingIsPrinted) {
+  testing::internal::CaptureStderr();
+  testing::internal::CaptureStdout();
+  hackc_program* program = nullptr;
+  const char text[] = "\x0a\x02\xff\xfe";  // a string that is no UTF-8
+  EXPECT_EQ(CALL(hackc_program_load)({text, 4}, nullptr, 0, 0, nullptr, &program), HACKC_DATA_LOSS);
+  fs::path folder = fs::temp_directory_path() / ("hackc_c_text_" + std::to_string(getpid()));
+  ASSERT_THAT(WriteFile(folder / "program.pb", text), Ok());
+  EXPECT_EQ(CALL(hackc_program_open)(folder.c_str(), 0, nullptr, &program), HACKC_DATA_LOSS);
+  fs::remove_all(folder);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+}
+
+TEST_F(CApi, HasTheVersionOfThePackage) {
+  const std::string version = CALL(hackc_version)();
+  const std::string package =
+      *ReadFile(fs::path(HACKC_SOURCE_DIR) / "client/python/hackc/__init__.py", 1 << 20);
+  EXPECT_THAT(package, HasSubstr("__version__ = \"" + version + "\""));
+  const std::string name = fs::canonical(HACKC_LIBRARY).filename();
+  EXPECT_EQ(name, "libhackc.so." + version);
+}
+
+TEST_F(CApi, EveryCodeHasAName) {
+  // Those that a status can have are 0 to 16; a name that is gone does not compile.
+  const int codes[] = {HACKC_OK,
+                       HACKC_CANCELLED,
+                       HACKC_UNKNOWN,
+                       HACKC_INVALID_ARGUMENT,
+                       HACKC_DEADLINE_EXCEEDED,
+                       HACKC_NOT_FOUND,
+                       HACKC_ALREADY_EXISTS,
+                       HACKC_PERMISSION_DENIED,
+                       HACKC_RESOURCE_EXHAUSTED,
+                       HACKC_FAILED_PRECONDITION,
+                       HACKC_ABORTED,
+                       HACKC_OUT_OF_RANGE,
+                       HACKC_UNIMPLEMENTED,
+                       HACKC_INTERNAL,
+                       HACKC_UNAVAILABLE,
+                       HACKC_DATA_LOSS,
+                       HACKC_UNAUTHENTICATED};
+  for (int i = 0; i <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++i) {
+    EXPECT_EQ(codes[i], i);
+  }
+}
+
 // Nothing but the C functions may be visible: PyTorch's process has a protobuf of its own.
 TEST_F(CApi, HidesItsInsides) {
   EXPECT_EQ(dlsym(library_, "_ZN5hackc2v17ProgramC1Ev"), nullptr);

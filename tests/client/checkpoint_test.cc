@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "client/runtime/checkpoint.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -100,9 +103,7 @@ void WriteSafetensors(const fs::path& path, const std::vector<Tensor>& tensors) 
 class CheckpointTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ =
-        fs::path(testing::TempDir()) /
-        absl::StrCat("checkpoint.", testing::UnitTest::GetInstance()->current_test_info()->name());
+    folder_ = fs::path(testing::TempDir()) / absl::StrCat("checkpoint.", getpid());
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }
@@ -178,6 +179,12 @@ TEST_F(CheckpointTest, ShardsAreFoundThroughTheIndex) {
   ExpectLogits();
   write_index("../a.safetensors");
   EXPECT_THAT(Bind(), Fails(StatusCode::kDataLoss, "leaves the folder"));
+  for (std::string outside : {"..", ".", "", "/etc/passwd", "a.safetensors\\u0000"}) {
+    write_index(outside);
+    EXPECT_THAT(Bind(), Fails(StatusCode::kDataLoss, "leaves the folder")) << outside;
+  }
+  write_index("b.safetensors\",\"model.final\":\"a.safetensors");
+  EXPECT_THAT(Bind(), Fails(StatusCode::kDataLoss, "weight_map.model.final is given twice"));
   write_index("c.safetensors");
   EXPECT_THAT(Bind(), Fails(StatusCode::kNotFound, "c.safetensors"));
   WriteSafetensors(folder_ / "a.safetensors", {weights[1]});
@@ -222,6 +229,8 @@ TEST_F(CheckpointTest, ShapesAndDtypesAreChecked) {
 
 TEST_F(CheckpointTest, DamagedFilesAreRefused) {
   EXPECT_THAT(Bind(), Fails(StatusCode::kNotFound, "has neither model.safetensors nor"));
+  EXPECT_THAT(Checkpoint::Open(folder_ / "none").status(),
+              Fails(StatusCode::kNotFound, "none: no such folder"));
   const fs::path path = folder_ / "model.safetensors";
   auto refused = [&](const std::string& header, const std::string& why) {
     WriteRaw(path, header, std::string(16, 'x'));
@@ -243,6 +252,32 @@ TEST_F(CheckpointTest, DamagedFilesAreRefused) {
   refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[16,20]}})", "outside the file");
   refused(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})",
           "shape needs 8 bytes, data_offsets give 4");
+  auto of = [](int begin, int end) {
+    return absl::StrCat(R"({"dtype":"U8","shape":[)", end - begin, R"(],"data_offsets":[)", begin,
+                        ",", end, "]}");
+  };
+  const std::string whole = absl::StrCat("{\"a\":", of(0, 8), ",\"b\":", of(8, 16));
+  WriteRaw(path, absl::StrCat(whole, ",\"c\":", of(8, 8), "}"), std::string(16, 'x'));
+  EXPECT_THAT(SafetensorsFile::Open(path).status(), Ok()) << "an empty tensor lies anywhere";
+  refused(absl::StrCat("{\"a\":", of(0, 8), ",\"b\":", of(0, 8), "}"),
+          "tensor b: begins at byte 0, the one before ends at 8");
+  refused(absl::StrCat("{\"a\":", of(0, 8), ",\"b\":", of(4, 16), "}"),
+          "tensor b: begins at byte 4, the one before ends at 8");
+  refused(absl::StrCat("{\"a\":", of(0, 4), ",\"b\":", of(8, 16), "}"),
+          "tensor b: begins at byte 8, the one before ends at 4");
+  refused(absl::StrCat("{\"a\":", of(0, 12), "}"), "the tensors end at byte 12 of 16 bytes");
+  refused(absl::StrCat(whole, ",\"a\":", of(0, 8), "}"), "a is given twice");
+  refused(absl::StrCat(whole, ",\"__metadata__\":5}"), "__metadata__ is no JSON object of strings");
+  refused(absl::StrCat(whole, ",\"__metadata__\":{\"a\":1}}"),
+          "__metadata__ is no JSON object of strings");
+  std::string ones = "1";
+  for (int i = 0; i < 32; ++i) ones += ",1";
+  refused(absl::StrCat(R"({"a":{"dtype":"U8","shape":[)", ones, R"(],"data_offsets":[0,1]}})"),
+          "a.shape: more than 32 elements");
+  fs::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(Bind(), Fails(StatusCode::kDataLoss, "not a safetensors file"));
+  fs::remove(path);
   std::ofstream(path, std::ios::binary) << "short";
   EXPECT_THAT(Bind(), Fails(StatusCode::kDataLoss, "not a safetensors file"));
   std::ofstream(path, std::ios::binary) << std::string(8, '\xff');

@@ -149,6 +149,19 @@ TEST_F(CliTest, AReportWithoutTimesSaysWhereTheyComeFrom) {
   EXPECT_THAT(OneErrorLine(), HasSubstr("broken.json: expected a JSON object"));
 }
 
+TEST_F(CliTest, AReportThatIsNoneIsAnError) {
+  const fs::path path = folder_ / "report.json";
+  for (auto [text, expected] :
+       {std::make_pair("{\"timing\": 5}", "timing: expected a JSON object, got number"),
+        {"[]", "expected a JSON object, got array"},
+        {"{", "not JSON"},
+        {"{\"timing\": {}, \"timing\": {}}", "timing is given twice"}}) {
+    ASSERT_THAT(WriteFile(path, text), Ok());
+    EXPECT_EQ(Run({"report", path.string()}), kExitInvalidArgument) << text;
+    EXPECT_THAT(OneErrorLine(), HasSubstr(path.string() + ": " + expected));
+  }
+}
+
 TEST_F(CliTest, SubmitRewritesOneLineOnATerminal) {
   ASSERT_EQ(Submit({}, /*live=*/true), kExitOk);
   EXPECT_THAT(err(), HasSubstr("\r\x1b[Kcompile 2/5\r\x1b[K"));
@@ -237,7 +250,35 @@ TEST_F(CliTest, SubmitWritesAFolderThatTheRuntimeReads) {
               Fails(absl::StatusCode::kDataLoss, "not a serialised Program"));
 }
 
+TEST_F(CliTest, AProgramIsReplacedAsAWhole) {
+  const fs::path folder = folder_ / "out";
+  v1::Program old;
+  old.add_kernels()->set_name("old");
+  old.add_kernels()->set_name("copy");
+  for (const char* file : {"old.cubin", "old/loop.hir", "copy.cubin", "copy/mine", "mine.cubin",
+                           "kernel.hir", "report.json"}) {
+    ASSERT_THAT(WriteFile(folder / file, "before"), Ok());
+  }
+  ASSERT_THAT(WriteFile(folder / "program.pb", old.SerializeAsString()), Ok());
+  ASSERT_EQ(Submit({"--out", folder.string()}), kExitOk) << err();
+  EXPECT_THAT(ReadProgramFolder(folder).status(), Ok());
+  for (const char* file : {"old.cubin", "old", "kernel.hir", "program.pb.new"}) {
+    EXPECT_FALSE(fs::exists(folder / file)) << file;
+  }
+  for (const char* file : {"copy/mine", "mine.cubin"}) {
+    EXPECT_EQ(*ReadFile(folder / file, 100), "before") << file;
+  }
+  // One that cannot be written leaves no program that looks complete.
+  fs::remove(folder / "head.cubin");
+  fs::create_directories(folder / "head.cubin" / "mine");
+  EXPECT_EQ(Submit({"--out", folder.string()}), kExitOther);
+  EXPECT_FALSE(fs::exists(folder / "program.pb"));
+}
+
 TEST_F(CliTest, AFolderThatCannotBeWrittenIsOneLine) {
+  EXPECT_EQ(Run({"submit", model_, "--server", "127.0.0.1:1", "--out", model_ + "/out"}),
+            kExitOther);
+  EXPECT_THAT(err(), HasSubstr("cannot create the folder")) << "before it asks the server";
   EXPECT_EQ(Submit({"--out", model_ + "/out"}, /*live=*/true), kExitOther);
   EXPECT_THAT(err(), HasSubstr("hackc-client: "));
   EXPECT_THAT(err(), HasSubstr("cannot create the folder"));
@@ -319,6 +360,19 @@ TEST_F(CliTest, UsageErrorsAreOneLine) {
            {"submit"},
            {"submit", model_, "--dtype", "int8"},
            {"submit", model_, "--layers", "many"},
+           {"submit", model_, "--layers=-2"},
+           {"submit", model_, "--layers", "4294967297"},
+           {"submit", model_, "--page-size", "99999999999999999999"},
+           {"submit", model_, "--page-size=-1"},
+           {"submit", model_, "--page-size", "1.5"},
+           {"run", "m", "--ids", "1", "--tokens", "0"},
+           {"run", "m", "--ids", "1", "--tokens", "99999999999999999999"},
+           {"run", "m", "--ids", "1", "--seed", "99999999999999999999"},
+           {"run", "m", "--ids", "1", "--device=-1"},
+           {"run", "m", "--ids", "1", "--program", "p", "--dtype", "float32"},
+           {"run", "m", "--ids", "1", "--program", "p", "--page-size", "16"},
+           {"run", "m", "--ids", "1", "--program", "p", "--server", "a:1"},
+           {"run", "m", "--ids", "1", "--program", "p", "--local"},
            {"submit", model_, "--server", "a:1", "--local"},
            {"submit", model_, "--cache-dir", "/tmp"},
            {"explain", model_, "--level", "ptx"},
@@ -345,8 +399,6 @@ TEST_F(CliTest, BadModelsAndShapesAreInvalidArguments) {
       {{"submit", model_, "--seq", "1..2..3"}, "seq: expected"},
       {{"submit", model_, "--batch", "x"}, "batch: expected"},
       {{"submit", model_, "--past=-1..4"}, "past: expected N or A..B with 0 <= A"},
-      {{"submit", model_, "--layers=-2"}, "layers: expected a positive number"},
-      {{"submit", model_, "--layers", "4294967297"}, "layers: expected a positive number"},
       {{"fetch", "sha256:12"}, "digest: expected sha256: and 64"},
   };
   for (const auto& [arguments, expected] : cases) {

@@ -30,6 +30,9 @@ T Handle() {
   return reinterpret_cast<T>(static_cast<uintptr_t>(0x10));
 }
 long launches = 0;
+long allocations = 0;  // of device memory, that are there
+long waits = 0;        // for all that the device does
+long graphs = 0;       // that are there
 double clock_us = 0;
 int events = 0;       // recorded so far
 bool broken = false;  // every call fails from now on
@@ -82,6 +85,9 @@ CUresult Result() { return broken ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS; }
 extern "C" {
 
 long fake_cuda_launches() { return launches; }
+long fake_cuda_allocations() { return allocations; }
+long fake_cuda_waits() { return waits; }
+long fake_cuda_graphs() { return graphs; }
 
 CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 // NVRTC, where it finds a driver, asks for more than there is.
@@ -179,9 +185,11 @@ CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
   if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   std::memset(memory, 0, bytes);
   *address = reinterpret_cast<CUdeviceptr>(memory);
+  ++allocations;
   return CUDA_SUCCESS;
 }
 CUresult cuMemFree(CUdeviceptr address) {
+  --allocations;
   std::free(reinterpret_cast<void*>(address));
   return CUDA_SUCCESS;
 }
@@ -215,6 +223,10 @@ CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUst
   return CUDA_SUCCESS;
 }
 CUresult cuStreamSynchronize(CUstream) { return Result(); }
+CUresult cuCtxSynchronize() {
+  ++waits;
+  return Result();
+}
 CUresult cuGraphCreate(CUgraph* graph, unsigned) {
   *graph = Handle<CUgraph>();
   nodes.clear();
@@ -235,6 +247,7 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec, CUgraphNode, const CUDA_KER
 }
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph, unsigned long long) {
   *executable = Handle<CUgraphExec>();
+  ++graphs;
   return CUDA_SUCCESS;
 }
 CUresult cuGraphLaunch(CUgraphExec, CUstream) {
@@ -242,7 +255,10 @@ CUresult cuGraphLaunch(CUgraphExec, CUstream) {
   return CUDA_SUCCESS;
 }
 CUresult cuGraphDestroy(CUgraph) { return CUDA_SUCCESS; }
-CUresult cuGraphExecDestroy(CUgraphExec) { return CUDA_SUCCESS; }
+CUresult cuGraphExecDestroy(CUgraphExec) {
+  --graphs;
+  return CUDA_SUCCESS;
+}
 CUresult cuGetErrorName(CUresult, const char** name) {
   *name = broken ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_FAKE";
   return CUDA_SUCCESS;

@@ -175,6 +175,10 @@ FakeGpu::FakeGpu(const v1::Program& program) : program_(program) {
     ++current->synchronized;
     return CUDA_SUCCESS;
   };
+  driver_.ContextSynchronize = [] {
+    ++current->synchronized;
+    return CUDA_SUCCESS;
+  };
   // Nodes are 1-based indices into `captured`, in pointer clothing.
   driver_.GraphCreate = [](CUgraph* graph, unsigned) {
     *graph = reinterpret_cast<CUgraph>(0x6);

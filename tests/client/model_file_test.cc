@@ -104,6 +104,16 @@ TEST_F(ModelFile, SaysWhatTheShapeShouldBe) {
               Fails(StatusCode::kInvalidArgument, "sequence"));
 }
 
+TEST_F(ModelFile, AKeyGivenTwiceIsRefused) {
+  EXPECT_THAT(
+      ParseModel(R"({"model_type": "llama", "rope": {"theta": 1, "theta": 2}})", "m.json", "m"),
+      Fails(StatusCode::kInvalidArgument, "m.json: rope.theta is given twice"));
+}
+
+TEST_F(ModelFile, AByteOrderMarkIsPassedOver) {
+  EXPECT_THAT(ParseModel("\xef\xbb\xbf{\"model_type\": \"llama\"}", "m.json", "m"), Ok());
+}
+
 TEST_F(ModelFile, RefusesWhatCannotBeRead) {
   EXPECT_THAT(ReadModelFile((folder_ / "none.json").string()),
               Fails(StatusCode::kInvalidArgument, "none.json: no such file"));
@@ -117,14 +127,14 @@ TEST_F(ModelFile, RefusesWhatCannotBeRead) {
     EXPECT_THAT(ReadModelFile(secret), Fails(StatusCode::kInvalidArgument, "cannot open"));
   }
   EXPECT_THAT(ReadModelFile(Write("big.json", std::string(kMaxModelFileBytes + 1, ' '))),
-              Fails(StatusCode::kInvalidArgument, "larger than the limit of 4194304 bytes"));
+              Fails(StatusCode::kInvalidArgument, "larger than the limit of 1048576 bytes"));
 }
 
 TEST_F(ModelFile, DeepNestingIsRefusedNotFollowed) {
   std::string deep = R"({"model_type": "llama", "x": )" + std::string(100000, '[') +
                      std::string(100000, ']') + "}";
   EXPECT_THAT(ParseModel(deep, "m.json", "m"),
-              Fails(StatusCode::kInvalidArgument, "m.json: JSON is nested deeper than 32 levels"));
+              Fails(StatusCode::kInvalidArgument, "m.json: nested deeper than 32 levels"));
 }
 
 }  // namespace

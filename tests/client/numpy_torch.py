@@ -51,7 +51,7 @@ class Tensor(numpy.ndarray):
         numpy.put_along_axis(self, index, values, dim)
 
     def int(self):
-        return self.astype(numpy.int32)
+        return aligned(self.astype(numpy.int32))
 
     def masked_fill(self, mask, value):
         return numpy.where(mask, value, self).view(Tensor)

@@ -11,12 +11,15 @@ is to be reached. The driver is the tests' own: kernels are launched, and comput
 import asyncio
 import concurrent.futures
 import contextlib
+import copy
 import ctypes
 import gc
 import json
 import os
 import pathlib
+import pickle
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -31,7 +34,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests/data/golden/qwen2"
 INSIDE = os.environ.get("HACKC_TEST_VENV")
 SERVER, FAKE_SERVER, LIBRARY, FAKE_CUDA, WORK = sys.argv[1:6]
-PROTOBUFS = ("4.25.8", "5.29.5", "6.33.0")
+PROTOBUFS = ("3.20.3", "4.21.12", "5.29.5", "7.36.2")
+PACKAGES = ("grpcio==1.85.3", "numpy==2.4.6", "mypy==2.4.1", "setuptools==84.2.1", f"protobuf=={PROTOBUFS[-1]}")
 
 
 def prepare():
@@ -44,12 +48,12 @@ def prepare():
                               capture_output=True, text=True)
 
     ready = folder / "ready"
-    wanted = "1 " + " ".join(PROTOBUFS)
+    wanted = " ".join(PACKAGES + PROTOBUFS)
     if not ready.exists() or ready.read_text() != wanted:
         folder.mkdir(parents=True, exist_ok=True)
         steps = [lambda: subprocess.run([sys.executable, "-m", "venv", "--clear", folder / "venv"],
                                         capture_output=True, text=True),
-                 lambda: pip("grpcio", "protobuf", "numpy", "mypy", "setuptools>=70.1")]
+                 lambda: pip(*PACKAGES)]
         steps += [lambda v=v: pip("--no-deps", "--target", folder / f"protobuf-{v}", f"protobuf=={v}") for v in PROTOBUFS]
         for step in steps:
             done = step()
@@ -58,7 +62,13 @@ def prepare():
                       + (done.stderr or done.stdout)[-600:])
                 sys.exit(77)
         ready.write_text(wanted)
-    done = pip("--no-deps", "--no-build-isolation", "--force-reinstall", ROOT / "client" / "python")
+    # In a copy: setuptools builds where the sources are, and ships what it finds there from before.
+    copy = folder / "source"
+    shutil.rmtree(copy, ignore_errors=True)
+    for part in ("client/python", "proto"):
+        shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+    os.environ["HACKC_LIBRARY"] = LIBRARY
+    done = pip("--no-deps", "--no-build-isolation", "--force-reinstall", copy / "client/python")
     if done.returncode:
         sys.exit("pip install client/python failed:\n" + done.stderr)
     return python
@@ -74,7 +84,7 @@ import numpy  # noqa: E402
 
 cuda = ctypes.CDLL(FAKE_CUDA)  # first: what asks for libcuda.so.1 afterwards gets this one
 import hackc  # noqa: E402
-from hackc import dlpack  # noqa: E402
+from hackc import dlpack, errors, library  # noqa: E402
 from hackc.generation import generate  # noqa: E402
 from hackc.v1 import compiler_pb2  # noqa: E402
 
@@ -164,9 +174,24 @@ class Compile(WithLocalServer):
             ({"shapes": {"seq": (5, 1)}}, "seq", "expected 1 <= min <= max"),
             ({"shapes": {"seq": "many"}}, "shapes.seq", "expected a size or .least, most., got 'many'"),
             ({"shapes": {"heads": 1}}, "shapes.heads", "expected one of batch, seq, past"),
+            ({"shapes": {"seq": (1.9, 5.7)}}, "shapes.seq", "expected a whole number of 1 to .*, got 1.9"),
+            ({"shapes": {"seq": True}}, "shapes.seq", "expected a whole number of 1 to .*, got True"),
+            ({"shapes": {"seq": 0}}, "shapes.seq", "expected a whole number of 1 to .*, got 0"),
+            ({"shapes": {"batch": (0, 4)}}, "shapes.batch", "expected a whole number of 1 to .*, got 0"),
+            ({"shapes": {"past": 10**30}}, "shapes.past", "expected a whole number of 0 to .*, got 1000"),
+            ({"shapes": {"seq": (1, 2, 3)}}, "shapes.seq", "expected a size or .least, most., got .1, 2, 3."),
+            ({"shapes": {"seq": None}}, "shapes.seq", "expected a size or .least, most., got None"),
+            ({"layers": 2**40}, "layers", "expected a whole number of 0 to 2147483647, got 1099511627776"),
+            ({"layers": True}, "layers", "expected a whole number of 0 to 2147483647, got True"),
+            ({"layers": -1}, "layers", "expected a whole number of 0 to 2147483647, got -1"),
+            ({"page_size": "x"}, "page_size", "expected a whole number of 0 to .*, got 'x'"),
+            ({"page_size": 16.0}, "page_size", "expected a whole number of 0 to .*, got 16.0"),
+            ({"arch": 90}, "arch", "expected a name such as sm_90a, got 90"),
+            ({"name": 5}, "name", "expected a string, got 5"),
             ({"dtype": "int8"}, "dtype", "expected one of float32, bfloat16, float16, got 'int8'"),
             ({"config": 5}, "config", "expected a dict, a path or a transformers config, got int"),
-            ({"config": "/nonexistent/x"}, "/nonexistent/x", "there is no"),
+            ({"config": "/nonexistent/x"}, "config", "there is no /nonexistent/x; expected a folder"),
+            ({"config": "Qwen/Qwen2.5-0.5B"}, "config", "there is no Qwen/Qwen2.5-0.5B; .* downloads nothing"),
             ({"config": {"model_type": "qwen2", "a": float("nan")}}, None, ""),
         ]:
             with self.subTest(change), self.assertRaisesRegex(hackc.InvalidConfig, expected) as raised:
@@ -174,6 +199,61 @@ class Compile(WithLocalServer):
             self.assertIsInstance(raised.exception, ValueError)
             if field:
                 self.assertEqual(raised.exception.field, field)
+
+    def test_json_that_is_not_what_it_seems(self):
+        path = self.scratch / "config.json"
+        for text, field, expected in [
+            ('{"model_type": "qwen2", "hidden_size": 32, "hidden_size": 64}', "config.hidden_size", "is given twice"),
+            ('{"rope": [{"a": 1}, {"a": 1, "a": 1}]}', "config.rope[1].a", r"the key rope\[1\].a is given twice"),
+            ("[" * 100000, "config", "nested deeper than 32 levels"),
+            ('{"a":' * 40 + "1" + "}" * 40, "config", "nested deeper than 32 levels"),
+            ('{"a": NaN}', "config", "NaN is no number of JSON"),
+            ('{"a": oops}', "config", "not JSON: Expecting value: line 1"),
+            (" " * (1 << 20) + "{}", "config", "larger than the limit of 1048576 bytes"),
+        ]:
+            path.write_text(text)
+            transformers = types.SimpleNamespace(to_json_string=path.read_text)
+            for given in (path, str(path), self.scratch, transformers):
+                with self.subTest(text[:30]), self.assertRaisesRegex(hackc.InvalidConfig, expected) as raised:
+                    self.compile(given)
+                self.assertEqual(raised.exception.field, field)
+        path.write_text((GOLDEN / "config.json").read_text(), encoding="utf-8-sig")
+        self.assertEqual(self.compile(path).digest, self.program.digest)
+        endless = {"model_type": "qwen2"}
+        endless["rope"] = endless
+        with self.assertRaisesRegex(hackc.InvalidConfig, "config: nested deeper than 32 levels"):
+            self.compile(endless)
+
+    def test_a_saved_program_is_whole_or_none(self):
+        folder = self.scratch / "replaced"
+        old = type(self.program.message)()
+        for name in ("old", "other"):
+            old.kernels.add().name = name
+        before = ["old.cubin", "old/loop.hir", "other/mine", "mine.cubin", "report.json", "kernel.hir"]
+        for file in before:
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_text("before")
+        (folder / "program.pb").write_bytes(old.SerializeToString())
+        self.program.save(folder)
+        self.assertEqual([file for file in before if (folder / file).exists()], ["other/mine", "mine.cubin"])
+        self.assertFalse((folder / "old").exists() or (folder / "program.pb.new").exists())
+        self.assertEqual(hackc.Program(folder).message, self.program.message)
+        hackc.Program(folder).save(folder)  # onto itself
+        self.assertEqual(hackc.Program(folder).message, self.program.message)
+        cubin = folder / f"{self.program.message.kernels[-1].name}.cubin"
+        cubin.unlink()
+        cubin.mkdir()
+        with self.assertRaises(OSError):
+            self.program.save(folder)
+        with self.assertRaises(hackc.NotFound):
+            hackc.Program(folder)
+
+    def test_a_closed_client(self):
+        client = hackc.Client(self.client.address)
+        client.close()
+        for work in (client.status, lambda: client.compile(GOLDEN), lambda: client.fetch(self.program.digest)):
+            with self.assertRaisesRegex(hackc.FailedPrecondition, "this client is closed"):
+                work()
 
     def test_status(self):
         status = self.client.status()
@@ -194,6 +274,24 @@ class Compile(WithLocalServer):
                 with socket.socket(socket.AF_UNIX) as probe:
                     probe.connect(path)
                 time.sleep(0.05)
+        while os.path.exists(os.path.dirname(path)) and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertFalse(os.path.exists(os.path.dirname(path)))
+
+    def test_the_local_server_outlives_an_interrupt(self):
+        script = ("import hackc, os, signal, time\nclient = hackc.Client(local=True)\n"
+                  "try:\n    os.killpg(0, signal.SIGINT)\n    time.sleep(10)\n"
+                  "except KeyboardInterrupt:\n    time.sleep(0.5)\n    print(client.status()['version'])\n")
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, start_new_session=True)
+        self.assertEqual(done.stdout.strip(), hackc.__version__, done.stderr)
+
+    def test_a_local_server_that_is_gone(self):
+        with hackc.Client(local=True) as client:
+            client.status()
+            os.killpg(client._server._process.pid, signal.SIGKILL)
+            client._server._process.wait()
+            with self.assertRaisesRegex(hackc.Unavailable, "own server has ended with code -9: .*make another with"):
+                client.status()
 
     def test_every_protobuf(self):
         script = f"import google.protobuf, hackc, sys\np = hackc.Client({self.client.address!r}).fetch(sys.argv[1])\n" \
@@ -291,6 +389,15 @@ class Failures(unittest.TestCase):
             self.compile({"k0": "slow"}, on_event=stop)
         self.assert_given_up()
 
+    def test_what_an_asynchronous_callback_raises_ends_the_compile(self):
+        def stop(event):
+            raise KeyError("enough")
+
+        with self.assertRaises(KeyError):
+            asyncio.run(self.client.compile_async({**self.config, "behave": {"k0": "slow"}}, arch="sm_90a",
+                                                  on_event=stop))
+        self.assert_given_up()
+
     def test_asyncio_cancels(self):
         async def work():
             task = asyncio.create_task(self.client.compile_async(
@@ -349,6 +456,43 @@ class Failures(unittest.TestCase):
             server.stop(0)
 
 
+def kinds_of(kind):
+    yield kind
+    for inner in kind.__subclasses__():
+        yield from kinds_of(inner)
+
+
+class Exceptions(unittest.TestCase):
+    def test_every_class_can_be_pickled(self):
+        kinds = list(kinds_of(hackc.HackcError))
+        self.assertGreater(len(kinds), 15)
+        for kind in kinds:
+            for error in (kind(5, "what was wrong"), copy.copy(kind(5, "what was wrong"))):
+                error.more = ["anything"]
+                read = pickle.loads(pickle.dumps(error))
+                self.assertEqual((type(read), str(read), read.args, vars(read)),
+                                 (kind, "what was wrong", error.args, vars(error)))
+        read = pickle.loads(pickle.dumps(hackc.CompileError(13, "m", "k", "log")))
+        self.assertEqual((read.code, str(read), read.kernel, read.log), (13, "m", "k", "log"))
+        self.assertEqual(pickle.loads(pickle.dumps(hackc.InvalidConfig(3, "m", "seq"))).field, "seq")
+
+    def test_they_come_out_of_a_process_pool(self):
+        script = ("import concurrent.futures, hackc, multiprocessing\n"
+                  "def work():\n    raise hackc.InvalidConfig(3, 'seq: no', 'seq')\n"
+                  "with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context('fork')) as pool:\n"
+                  "    try:\n        pool.submit(work).result(60)\n"
+                  "    except hackc.InvalidConfig as error:\n        print(error, error.field)\n")
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        self.assertEqual(done.stdout, "seq: no seq\n", done.stderr)
+
+    def test_every_code_has_a_class(self):
+        numbers = {value: name for name, value in vars(errors).items() if name.isupper() and isinstance(value, int)}
+        self.assertEqual(sorted(numbers), list(range(17)))
+        for code, name in numbers.items():
+            if code not in (errors.OK, errors.UNKNOWN):
+                self.assertEqual(type(errors.of_code(code, "")).__name__, name.title().replace("_", ""))
+
+
 class Foreign:
     """Somebody else's tensor: DLPack and nothing more."""
 
@@ -398,6 +542,96 @@ class WithoutTorch(WithLocalServer):
         gc.collect()
         self.assertEqual(released, [True])
 
+    def test_what_outlives_close_keeps_its_memory(self):
+        before, waits = cuda.fake_cuda_allocations(), cuda.fake_cuda_waits()
+        runtime = self.program.load().bind(GOLDEN)
+        states = runtime.new_states()
+        logits = runtime(self.ids, states=states)["logits"]
+        waits = cuda.fake_cuda_waits()
+        handle, address = ctypes.c_void_p(runtime.handle().value), logits.data_ptr()
+        runtime.close()
+        self.assertGreater(cuda.fake_cuda_waits(), waits)
+        self.assertEqual(cuda.fake_cuda_allocations(), before + 1 + len(states))
+        with self.assertRaisesRegex(hackc.FailedPrecondition, "program: is closed"):
+            library.check(library.load().hackc_prepare(handle, None))
+        ctypes.memset(address, 65, logits.nbytes)
+        capsule = logits.__dlpack__()
+        del logits, states
+        gc.collect()
+        self.assertEqual(cuda.fake_cuda_allocations(), before + 1)
+        other = self.program.load()
+        taken = [other.new_states() for _ in range(20)]
+        self.assertNotIn(address, [tensor.data_ptr() for states in taken for tensor in states.values()])
+        del taken
+        other.close()
+        self.assertEqual(ctypes.string_at(address, 4), b"AAAA")
+        del capsule
+        gc.collect()
+        self.assertEqual(cuda.fake_cuda_allocations(), before)
+
+    def test_what_outlives_a_runtime_that_was_not_closed(self):
+        before = cuda.fake_cuda_allocations()
+        states = self.program.load().new_states()
+        gc.collect()
+        self.assertEqual(cuda.fake_cuda_allocations(), before + len(states))
+        states.clear()
+        gc.collect()
+        self.assertEqual(cuda.fake_cuda_allocations(), before)
+
+    def captured(self):
+        runtime = self.program.load().bind(GOLDEN)
+        token = Foreign(numpy.zeros((1, 1), numpy.int32))
+        return runtime, runtime.capture("decode", {"past": 3}, states=runtime.new_states(), input_ids=token)
+
+    def test_graphs_end_with_their_runtime(self):
+        before, memory = cuda.fake_cuda_graphs(), cuda.fake_cuda_allocations()
+        runtime, graph = self.captured()
+        self.assertEqual(cuda.fake_cuda_graphs(), before + 1)
+        del graph
+        gc.collect()
+        self.assertEqual(cuda.fake_cuda_graphs(), before)
+        graph = runtime.capture("decode", {"past": 3}, states=runtime.new_states(),
+                                input_ids=Foreign(numpy.zeros((1, 1), numpy.int32)))
+        runtime.close()
+        self.assertEqual(cuda.fake_cuda_graphs(), before)
+        for work in (graph.launch, graph.launches):
+            with self.assertRaisesRegex(hackc.FailedPrecondition, "this runtime is closed"):
+                work()
+        del graph, work
+        runtime, graph = self.captured()
+        runtime.graph = graph  # a cycle, whose parts are collected in any order
+        del runtime, graph
+        gc.collect()
+        self.assertEqual((cuda.fake_cuda_graphs(), cuda.fake_cuda_allocations()), (before, memory))
+
+    def test_a_refused_launch_changes_nothing(self):
+        graph = self.captured()[1]
+        for wrong, kind in [({"pasts": 5}, hackc.InvalidArgument), ({"past": 999}, hackc.InvalidArgument)]:
+            with self.assertRaises(kind):
+                graph.launch(wrong)
+            graph.launch({"past": 5})
+            graph.launch({"batch": 1})
+
+    def test_names_what_is_missing_or_misspelt(self):
+        self.runtime.bind(GOLDEN)
+        states = self.runtime.new_states()
+        for given, expected in [
+            ({"states": states}, "input_ids: not given; decode wants int32 of rank 2"),
+            ({"states": states, "inputids": self.ids}, "decode has no tensor inputids"),
+            ({"states": states, "input_ids": self.ids, "symbols": {"pasts": 3}},
+             "symbol pasts is unknown; the program has batch, seq, past"),
+            ({"states": states, "input_ids": self.ids, "symbols": {}}, "symbol past needs a value of 0..32"),
+        ]:
+            with self.subTest(expected), self.assertRaisesRegex(hackc.InvalidArgument, expected):
+                self.runtime.run("decode", **{"symbols": {"past": 3}, **given})
+
+    def test_a_size_that_is_none(self):
+        pointer = ctypes.c_void_p()
+        code = library.load().hackc_memory_allocate(self.runtime.handle(), 2**64 - 1, ctypes.byref(pointer))
+        with self.assertRaisesRegex(hackc.InvalidArgument, "bytes: expected at most 9.*, got 18446744073709551615"):
+            library.check(code)
+        self.assertIsNone(pointer.value)
+
     def test_host_memory_is_refused_and_never_copied(self):
         self.runtime.bind(GOLDEN)
         cache = self.runtime.new_states()
@@ -418,6 +652,11 @@ class WithoutTorch(WithLocalServer):
         weights["model.norm.weight"] = numpy.ones((64,), numpy.float32)[::2]
         with self.assertRaisesRegex(hackc.InvalidArgument, "weight model.norm.weight: not contiguous"):
             other.bind(weights)
+        weights["model.norm.weight"] = numpy.ones((32,), numpy.float64)
+        for convert, expected in [(False, r"bind\(..., convert=True\) converts it"),
+                                  (True, "convert=True converts PyTorch's tensors, not a ndarray")]:
+            with self.assertRaisesRegex(hackc.InvalidArgument, expected):
+                self.program.load().bind(weights, convert=convert)
 
     def test_a_folder_tells_progress_and_can_be_stopped(self):
         told = []
@@ -607,7 +846,7 @@ class Generate(WithLocalServer):
     def test_the_readme(self):
         """The example as printed, but for the model's dtype, which numpy does not have, and the server's address."""
         text = (ROOT / "README.md").read_text()
-        example = next(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "Client(" in block)
+        example, steps = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
         self.assertLessEqual(len(example.splitlines()), 10)
         for old, new in [("127.0.0.1:7070", self.client.address), ('dtype="bfloat16"', 'dtype="float32"'),
                          ("torch.bfloat16", "torch.float32")]:
@@ -625,8 +864,14 @@ class Generate(WithLocalServer):
         transformers.AutoModelForCausalLM = types.SimpleNamespace(from_pretrained=lambda name, dtype: model)
         printed = []
         with mock.patch.dict(sys.modules, transformers=transformers):
-            exec(compile(example, "README.md", "exec"), {"print": printed.append})
+            names = {"print": printed.append}
+            exec(compile(example, "README.md", "exec"), names)
+            names["ids"] = numpy_torch.aligned(numpy.array([[1, 2, 3]]))  # int64, as tokenizers give them
+            launches = cuda.fake_cuda_launches()
+            exec(compile(steps, "README.md", "exec"), names)
         self.assertEqual(printed, [" ".join(["1 2 3"] + ["7"] * 64)])
+        self.assertEqual((names["token"].tolist(), names["past"]), ([[numpy_torch.FAVOURITE]], 10))
+        self.assertGreater(cuda.fake_cuda_launches(), launches)
 
 
 if __name__ == "__main__":

@@ -12,15 +12,17 @@ PyTorch's where it is installed, else anything with DLPack.
 
 from hackc.client import Client, CompileStream
 from hackc.dlpack import Array
-from hackc.errors import (Cancelled, CompileError, DataLoss, DeadlineExceeded, FailedPrecondition, HackcError,
-                          InvalidArgument, InvalidConfig, NotFound, OutOfRange, ResourceExhausted, Unavailable)
+from hackc.errors import (Aborted, AlreadyExists, Cancelled, CompileError, DataLoss, DeadlineExceeded,
+                          FailedPrecondition, HackcError, Internal, InvalidArgument, InvalidConfig, NotFound, OutOfRange,
+                          PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable, Unimplemented)
 from hackc.events import Event, KernelReady, ProgramReady, Progress, Report
 from hackc.program import Program
 from hackc.runtime import Graph, Runtime
 
 __version__ = "0.1.0"
 __all__ = [
-    "Array", "Cancelled", "Client", "CompileError", "CompileStream", "DataLoss", "DeadlineExceeded", "Event",
-    "FailedPrecondition", "Graph", "HackcError", "InvalidArgument", "InvalidConfig", "KernelReady", "NotFound",
-    "OutOfRange", "Program", "ProgramReady", "Progress", "Report", "ResourceExhausted", "Runtime", "Unavailable",
+    "Aborted", "AlreadyExists", "Array", "Cancelled", "Client", "CompileError", "CompileStream", "DataLoss",
+    "DeadlineExceeded", "Event", "FailedPrecondition", "Graph", "HackcError", "Internal", "InvalidArgument",
+    "InvalidConfig", "KernelReady", "NotFound", "OutOfRange", "PermissionDenied", "Program", "ProgramReady", "Progress",
+    "Report", "ResourceExhausted", "Runtime", "Unauthenticated", "Unavailable", "Unimplemented",
 ]

@@ -134,8 +134,10 @@ class Client:
         # This one bounds an attempt to connect too, which would take 20 s.
         patience = ("grpc.min_reconnect_backoff_ms", max(1, int(connect_timeout * 1000)))
         self._channel = grpc.insecure_channel(self.address, options=[*_OPTIONS, patience])
+        self._closed = False
 
     def close(self) -> None:
+        self._closed = True
         self._channel.close()
         if self._server is not None:
             self._server.close()
@@ -174,27 +176,45 @@ class Client:
 
     async def compile_async(self, config: request.Config, *,
                             on_event: Callable[[events.Event], None] | None = None, **options: Any) -> Program:
-        """compile() for asyncio: cancelling the task cancels the compile. `on_event` is called in the event loop."""
+        """compile() for asyncio: cancelling the task cancels the compile. `on_event` is called in the event loop; what
+        it raises ends the compile."""
         loop = asyncio.get_running_loop()
         stream = await asyncio.to_thread(self.stream, config, **options)
+        raised: list[BaseException] = []
+
+        def tell(event: events.Event) -> None:
+            if on_event is None or raised:
+                return
+            try:
+                on_event(event)
+            except BaseException as error:  # the loop would log it and go on
+                raised.append(error)
+                stream.cancel()
 
         def follow() -> Program:
             with stream:
                 for event in stream:
-                    if on_event is not None:
-                        loop.call_soon_threadsafe(on_event, event)
+                    loop.call_soon_threadsafe(tell, event)
                 return stream.result()
 
         try:
-            return await asyncio.to_thread(follow)
+            program = await asyncio.to_thread(follow)
         except asyncio.CancelledError:
             stream.cancel()
             raise
+        except errors.HackcError:
+            if not raised:
+                raise
+        if raised:
+            raise raised[0]
+        return program
 
     def stream(self, config: request.Config, *, dtype: Any = None, shapes: request.Shapes | None = None,
                arch: str | None = None, layers: int = 0, name: str = "", page_size: int = 0, logits: str = "all",
                timeout: float | None = None, with_ir: bool = False) -> CompileStream:
         """The same as an iterator of events, whose result() is the program. `with_ir` adds the text of each IR."""
+        if arch is not None and not isinstance(arch, str):
+            raise request.refuse("arch", f"expected a name such as sm_90a, got {arch!r}")
         message = self._messages.CompileRequest(
             model=request.describe(config, dtype, shapes, layers, name, page_size, logits), with_cubins=True,
             with_ir=with_ir)
@@ -246,11 +266,17 @@ class Client:
         return self.timeout if timeout is None else timeout
 
     def _method(self, name: str, asks: str, answers: str, *, stream: bool) -> Any:
+        if self._closed:
+            raise errors.FailedPrecondition(errors.FAILED_PRECONDITION, "this client is closed")
         make = self._channel.unary_stream if stream else self._channel.unary_unary
         return make(_SERVICE + name, request_serializer=getattr(self._messages, asks).SerializeToString,
                     response_deserializer=getattr(self._messages, answers).FromString)
 
     def _unavailable(self, why: str) -> errors.Unavailable:
+        if self._server is not None:
+            return errors.Unavailable(
+                errors.UNAVAILABLE, f"this client's own server {self._server.state()}: {why}; make another with"
+                " hackc.Client(local=True)")
         return errors.Unavailable(
             errors.UNAVAILABLE, f"server at {self.address}: {why}; start one with `hackc-server`, name another, or"
             " compile in a process of your own with hackc.Client(local=True)")
@@ -260,5 +286,5 @@ class Client:
         if code == errors.UNAVAILABLE and not details.startswith("kernel "):
             return self._unavailable(details)
         if code == errors.UNIMPLEMENTED:
-            return errors.HackcError(code, f"server at {self.address} is no hackc-server of this version: {details}")
+            return errors.Unimplemented(code, f"server at {self.address} is no hackc-server of this version: {details}")
         return errors.of_server(code, details)

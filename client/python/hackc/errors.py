@@ -5,10 +5,11 @@ built-in exception that fits, so that `except TimeoutError` works as one expects
 from __future__ import annotations
 
 import re
+from typing import Any
 
 OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND = 0, 1, 2, 3, 4, 5
-RESOURCE_EXHAUSTED, FAILED_PRECONDITION, OUT_OF_RANGE, UNIMPLEMENTED = 8, 9, 11, 12
-INTERNAL, UNAVAILABLE, DATA_LOSS, UNAUTHENTICATED = 13, 14, 15, 16
+ALREADY_EXISTS, PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, ABORTED = 6, 7, 8, 9, 10
+OUT_OF_RANGE, UNIMPLEMENTED, INTERNAL, UNAVAILABLE, DATA_LOSS, UNAUTHENTICATED = 11, 12, 13, 14, 15, 16
 
 
 class HackcError(RuntimeError):
@@ -17,6 +18,16 @@ class HackcError(RuntimeError):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Else it is made anew from its `args`, which are not what the constructors take.
+        return _remade, (type(self), self.args, self.__dict__.copy())
+
+
+def _remade(kind: type[HackcError], args: tuple[Any, ...], values: dict[str, Any]) -> HackcError:
+    error = kind(values["code"], *args)
+    error.__dict__.update(values)
+    return error
 
 
 class InvalidArgument(HackcError, ValueError):
@@ -73,10 +84,36 @@ class DataLoss(HackcError):
     """Bytes are not those of their digest, or a file is damaged."""
 
 
+class PermissionDenied(HackcError, PermissionError):
+    """A file or folder is not the caller's to read or write."""
+
+
+class AlreadyExists(HackcError):
+    """Something is where another thing was to be made."""
+
+
+class Aborted(HackcError):
+    """Given up because of something else that went on at the time."""
+
+
+class Unimplemented(HackcError):
+    """Not in this build, or not in the server's version."""
+
+
+class Internal(HackcError):
+    """A fault in hackc, or in the driver."""
+
+
+class Unauthenticated(HackcError):
+    """The server wants to know who asks."""
+
+
 _CLASSES: dict[int, type[HackcError]] = {
     CANCELLED: Cancelled, INVALID_ARGUMENT: InvalidArgument, DEADLINE_EXCEEDED: DeadlineExceeded,
     NOT_FOUND: NotFound, RESOURCE_EXHAUSTED: ResourceExhausted, FAILED_PRECONDITION: FailedPrecondition,
-    OUT_OF_RANGE: OutOfRange, UNAVAILABLE: Unavailable, DATA_LOSS: DataLoss,
+    OUT_OF_RANGE: OutOfRange, UNAVAILABLE: Unavailable, DATA_LOSS: DataLoss, PERMISSION_DENIED: PermissionDenied,
+    ALREADY_EXISTS: AlreadyExists, ABORTED: Aborted, UNIMPLEMENTED: Unimplemented, INTERNAL: Internal,
+    UNAUTHENTICATED: Unauthenticated,
 }
 _KERNEL = re.compile(r'kernel "([^"]*)": (.*)', re.DOTALL)
 _FIELD = re.compile(r"([A-Za-z_][\w.\[\]-]*): ")

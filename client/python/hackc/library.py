@@ -86,6 +86,7 @@ _SIGNATURES: dict[str, list[Any]] = {
     "hackc_graph_argument": [_POINTER, ctypes.c_size_t, ctypes.c_size_t, ctypes.POINTER(ArgumentInfo)],
     "hackc_graph_set_symbols": [_POINTER, ctypes.POINTER(Symbol), ctypes.c_size_t],
     "hackc_graph_launch": [_POINTER, _POINTER],
+    "hackc_synchronize": [_POINTER],
 }
 
 
@@ -122,7 +123,8 @@ def load() -> ctypes.CDLL:
         function.argtypes, function.restype = arguments, ctypes.c_int
     for name in ("hackc_program_close", "hackc_graph_destroy"):
         getattr(library, name).argtypes, getattr(library, name).restype = [_POINTER], None
-    library.hackc_last_error.argtypes, library.hackc_last_error.restype = [], _NAME
+    for name in ("hackc_last_error", "hackc_version"):
+        getattr(library, name).argtypes, getattr(library, name).restype = [], _NAME
     return library
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -14,9 +15,20 @@ from typing import Any
 
 from hackc import errors, library
 
-# Stops the server when this process is gone, however it ended: its end of the pipe closes then.
-_KEEPER = 'exec 3<&0 </dev/null; "$@" 3<&- & server=$!; ' \
-          '(read -r _ <&3; kill "$server" 2>/dev/null) & exec 3<&-; wait "$server"'
+# Stops the server and removes its folder when this process is gone, however it ended: its end of the pipe closes then.
+_KEEPER = """exec 3<&0 </dev/null
+folder=$1
+shift
+"$@" 3<&- & server=$!
+(
+  read -r _ <&3
+  kill "$server" 2>/dev/null
+  while kill -0 "$server" 2>/dev/null; do sleep 0.05; done
+  rm -rf "$folder"
+) &
+exec 3<&-
+wait "$server"
+"""
 
 
 def _program() -> str:
@@ -45,8 +57,10 @@ class LocalServer:
         if cache_dir is not None:
             command += ["--cache-dir", os.fspath(cache_dir)]
         with open(os.path.join(folder, "log"), "wb") as log:
-            process = subprocess.Popen(["/bin/sh", "-c", _KEEPER, "hackc", *command], stdin=subprocess.PIPE,
-                                       stdout=log, stderr=log)
+            # A session of its own: Ctrl-C in a terminal is for this process, which may go on.
+            self._process = process = subprocess.Popen(
+                ["/bin/sh", "-c", _KEEPER, "hackc", folder, *command], stdin=subprocess.PIPE, stdout=log, stderr=log,
+                start_new_session=True)
         self.close = weakref.finalize(self, _stop, process, folder)
         deadline = time.monotonic() + wait
         while not ready.exists():
@@ -57,6 +71,11 @@ class LocalServer:
                 raise errors.Unavailable(errors.UNAVAILABLE, f"{command[0]} {how}: {said}")
             time.sleep(0.01)
 
+    def state(self) -> str:
+        """For messages: what has become of it."""
+        code = self._process.poll()
+        return "does not answer" if code is None else f"has ended with code {code}"
+
 
 def _stop(process: subprocess.Popen[bytes], folder: str) -> None:
     if process.stdin:
@@ -64,6 +83,6 @@ def _stop(process: subprocess.Popen[bytes], folder: str) -> None:
     try:
         process.wait(timeout=20)
     except subprocess.TimeoutExpired:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     shutil.rmtree(folder, ignore_errors=True)

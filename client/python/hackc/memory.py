@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -115,20 +116,26 @@ class PlainMemory:
     def __init__(self, index: int, take: Callable[[int], Any] | None) -> None:
         self.index, self.device = index, f"cuda:{index}"
         self.allocator = Allocator(take, self.device) if take is not None else None
-        self.runtime: Callable[[], Any] = lambda: None  # whose memory it is, weakly
+        self.program = ctypes.c_void_p()  # whose memory it is: a hackc_program, null once it is closed
 
     def stream(self) -> int:
         return 0
 
     def empty(self, shape: tuple[int, ...], dtype: str, stream: int) -> dlpack.Array:
-        runtime, pointer = self.runtime(), ctypes.c_void_p()
-        raise_with(library.load().hackc_memory_allocate(runtime.handle(), library.bytes_of(dtype, shape),
+        pointer = ctypes.c_void_p()
+        raise_with(library.load().hackc_memory_allocate(self.program, library.bytes_of(dtype, shape),
                                                         ctypes.byref(pointer)), self.allocator)
-        address = pointer.value or 0
-        return dlpack.Array(address, shape, dtype, self.index, lambda: runtime.release_memory(address), stream)
+        # Also once the program is closed, which keeps the memory until then; `allocator` lives as long.
+        release = functools.partial(_release, library.load().hackc_memory_release, self.program.value, pointer.value,
+                                    self.allocator)
+        return dlpack.Array(pointer.value or 0, shape, dtype, self.index, release, stream)
 
     def poison(self, tensor: Any) -> None:
         raise errors.FailedPrecondition(errors.FAILED_PRECONDITION, "poison needs PyTorch")
 
     def wait(self) -> None:
-        pass
+        library.check(library.load().hackc_synchronize(self.program))
+
+
+def _release(function: Any, program: int | None, address: int | None, _: Allocator | None) -> None:
+    function(program, address)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from hackc import errors
 
+_LEVELS = ("graph", "tensor", "loop", "tile", "kernel", "cuda")  # whose text `submit --out` writes
+
 if TYPE_CHECKING:
     from hackc.events import Report
     from hackc.runtime import Runtime
@@ -55,20 +57,20 @@ class Program:
         return (self._folder / "program.pb").read_bytes() if self._folder else self._bytes
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes program.pb and every cubin, for Program(folder) and for C++ and C programs."""
+        """Writes program.pb and every cubin, for Program(folder) and for C++ and C programs. A program that is there
+        is replaced; program.pb comes last, so that a folder that has one is complete."""
         target = pathlib.Path(folder)
-        message = self.message
-        uses = Counter(kernel.name for kernel in message.kernels)
-        files = {"program.pb": self._serialised()}
-        for i, kernel in enumerate(message.kernels):
-            name = kernel.name if uses[kernel.name] == 1 else f"{kernel.name}.{i}"
-            if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}", name):
-                raise errors.DataLoss(errors.DATA_LOSS, f"kernel {i}: {name!r} is no name for a file")
-            code = (self._folder / f"{name}.cubin").read_bytes() if self._folder else self._cubins[kernel.digest]
+        names = _file_names(self.message)
+        program, files = self._serialised(), {}
+        for name, digest in names.items():
+            code = (self._folder / f"{name}.cubin").read_bytes() if self._folder else self._cubins[digest]
             files[f"{name}.cubin"] = code
         target.mkdir(parents=True, exist_ok=True)
+        _remove(target)
         for file, data in files.items():
             (target / file).write_bytes(data)
+        (target / "program.pb.new").write_bytes(program)
+        os.replace(target / "program.pb.new", target / "program.pb")
 
     def load(self, device: Any = None, *, allocator: Callable[[int], Any] | None = None) -> Runtime:
         """Loads it onto a GPU, in the device's primary context, which PyTorch uses too.
@@ -80,3 +82,35 @@ class Program:
         from hackc.runtime import Runtime
 
         return Runtime(self, device, allocator)
+
+
+def _file_names(message: Any) -> dict[str, str]:
+    """{name of a kernel's files: digest}"""
+    names = {}
+    uses = Counter(kernel.name for kernel in message.kernels)
+    for i, kernel in enumerate(message.kernels):
+        name = kernel.name if uses[kernel.name] == 1 else f"{kernel.name}.{i}"
+        if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,127}", name):
+            raise errors.DataLoss(errors.DATA_LOSS, f"kernel {i}: {name!r} is no name for a file")
+        names[name] = kernel.digest
+    return names
+
+
+def _remove(folder: pathlib.Path) -> None:
+    """What save() or `submit --out` wrote there before, program.pb first; nothing else."""
+    if not (folder / "program.pb").is_file():
+        return
+    try:
+        names = list(_file_names(Program(folder).message))
+    except Exception:  # a damaged one, which says no names
+        names = []
+    texts = [f"{level}.{'cu' if level == 'cuda' else 'hir'}" for level in _LEVELS]
+    for file in ["program.pb", "program.json", "report.json", *texts]:
+        (folder / file).unlink(missing_ok=True)
+    for name in names:
+        (folder / f"{name}.cubin").unlink(missing_ok=True)
+        if (folder / name).is_dir():
+            for text in texts:
+                (folder / name / text).unlink(missing_ok=True)
+            if not any((folder / name).iterdir()):
+                (folder / name).rmdir()

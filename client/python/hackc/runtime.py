@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
 
@@ -16,6 +15,9 @@ from hackc.program import Program
 
 Symbols = Mapping[str, int]
 Weights = Union[Mapping[str, Any], str, "os.PathLike[str]"]
+
+
+_DEFAULTS = ("past_lengths", "last_positions")  # inputs that callers may leave out
 
 
 def _invalid(message: str) -> errors.InvalidArgument:
@@ -49,10 +51,9 @@ class Runtime:
         index = device_index(device, torch)
         self.program = program
         self._memory = TorchMemory(torch, index, allocator) if torch is not None else PlainMemory(index, allocator)
-        if isinstance(self._memory, PlainMemory):
-            self._memory.runtime = weakref.ref(self)
         self.device = self._memory.device
         self._name = f"cuda:{index}"
+        self._graphs: set[int] = set()  # hackc_graphs, which have to go before the program
         self._kept: list[Any] = []  # bound GPU tensors, which the program reads where they lie
         self._workspaces: dict[int, Any] = {}  # by stream: two streams may run at once
         self._defaults: dict[tuple[str, tuple[int, ...], int], Any] = {}  # inputs that callers leave out
@@ -68,6 +69,8 @@ class Runtime:
             code = lib.load().hackc_program_load(lib.Bytes(program._bytes, len(program._bytes)), cubins, len(codes),
                                                  index, struct, ctypes.byref(self._handle))
         self._check(code)
+        if isinstance(self._memory, PlainMemory):
+            self._memory.program = self._handle
 
     def _check(self, code: int) -> None:
         raise_with(code, self._memory.allocator)
@@ -78,19 +81,27 @@ class Runtime:
             raise errors.FailedPrecondition(errors.FAILED_PRECONDITION, "this runtime is closed")
         return self._handle
 
-    def release_memory(self, address: int) -> None:
-        if self._handle:
-            lib.load().hackc_memory_release(self._handle, address)
+    def destroy_graph(self, graph: int) -> None:
+        if graph in self._graphs:
+            self._graphs.discard(graph)
+            lib.load().hackc_graph_destroy(graph)
 
     def close(self) -> None:
-        """Waits for the GPU and frees everything but tensors of the caller's. Its graphs must not be used again."""
-        if self._handle:
-            handle, self._handle = self._handle, ctypes.c_void_p()
+        """Waits for the GPU and frees everything, its graphs too, but tensors of the caller's and outputs and states
+        that the caller still has: their memory is freed with the last of them, and with DLPack's views of it."""
+        if not self._handle:
+            return
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        try:
             self._memory.wait()
+        finally:
+            for graph in list(self._graphs):
+                self.destroy_graph(graph)
+            for held in (self._kept, self._workspaces, self._defaults):
+                held.clear()
+            if isinstance(self._memory, PlainMemory):
+                self._memory.program = ctypes.c_void_p()
             lib.load().hackc_program_close(handle)
-            self._kept.clear()
-            self._workspaces.clear()
-            self._defaults.clear()
 
     def __enter__(self) -> Runtime:
         return self
@@ -149,6 +160,7 @@ class Runtime:
         another name of a bound one (tied embeddings). `progress(bytes done, of all)` is told after each tensor;
         what it raises ends the loading.
         """
+        self.handle()
         # PyTorch's pool hands out memory that earlier work of a stream may still use; uploads are on none.
         self._memory.wait()
         if isinstance(weights, (str, os.PathLike)):
@@ -204,7 +216,10 @@ class Runtime:
                     self.handle(), name.encode(), view.pointer, lib.DTYPES.get(view.dtype, 0), len(view.shape),
                     extents, int(view.on_device)))
             except errors.InvalidArgument as error:
-                hint = "; bind(..., convert=True) converts it" if view.dtype != dtype and view.shape == shape else ""
+                hint = ""
+                if view.dtype != dtype and view.shape == shape:
+                    hint = f"; convert=True converts PyTorch's tensors, not a {type(given[name]).__name__}" if convert \
+                        else "; bind(..., convert=True) converts it"
                 raise _invalid(f"{error}{hint}") from None
             if view.on_device:
                 self._kept.append(view.keep)
@@ -282,7 +297,22 @@ class Runtime:
         count = lib.bytes_of("int32", view.shape) // 4
         lib.check(lib.load().hackc_memory_fill(self.handle(), view.pointer, value, count, stream))
 
-    def _symbols_of(self, inputs: Mapping[str, Any], given: Symbols | None) -> dict[str, int]:
+    def _check_names(self, entry: str, given: Mapping[str, Any], symbols: Symbols) -> None:
+        """That symbols and tensors are the program's, and that no input or state is missing."""
+        known = self.symbols()
+        strange = ", ".join(sorted(set(symbols) - set(known)))
+        if strange:
+            raise _invalid(f"symbol {strange} is unknown; the program has {', '.join(known)}")
+        wanted = self.tensors(entry, self.lowest() | dict(symbols))
+        strange = ", ".join(sorted(set(given) - set(wanted)))
+        if strange:
+            raise _invalid(f"{entry} has no tensor {strange}")
+        for name, (kind, dtype, shape) in wanted.items():
+            if kind != lib.KIND_OUTPUT and given.get(name) is None and name not in _DEFAULTS:
+                raise _invalid(f"{name}: not given; {entry} wants {dtype} of rank {len(shape)}")
+
+    def _symbols_of(self, entry: str, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None,
+                    given: Symbols | None) -> dict[str, int]:
         """Values of the symbols: as given, else read off input_ids [batch, seq], else the only allowed."""
         values = dict(given or {})
         shape = getattr(inputs.get("input_ids"), "shape", None)
@@ -296,6 +326,7 @@ class Runtime:
             elif low == high:
                 values[name] = low
             else:
+                self._check_names(entry, dict(inputs) | dict(outputs or {}), dict(given or {}))  # the cause, if it is a name
                 raise _invalid(f"symbol {name} needs a value of {low}..{high}")
         return values
 
@@ -336,7 +367,8 @@ class Runtime:
         """
         inputs = inputs | dict(states or {})
         on = self._stream(stream)
-        arguments, results, _ = self._call(entry, self._symbols_of(inputs, symbols), inputs, outputs, poison, on, False)
+        values = self._symbols_of(entry, inputs, outputs, symbols)
+        arguments, results, _ = self._call(entry, values, inputs, outputs, poison, on, False)
         lib.check(lib.load().hackc_run(*arguments, on))
         return results
 
@@ -356,12 +388,13 @@ class Runtime:
         With `kernels`, names of the program's kernels, the graph holds only their launches.
         """
         inputs = inputs | dict(states or {})
-        values = self._symbols_of(inputs, symbols)
+        values = self._symbols_of(entry, inputs, outputs, symbols)
         arguments, results, kept = self._call(entry, values, inputs, outputs, False, self._memory.stream(), True)
         handle = ctypes.c_void_p()
         names = (ctypes.c_char_p * len(kernels))(*[name.encode() for name in kernels])
         lib.check(lib.load().hackc_graph_capture_kernels(*arguments, names, len(kernels), ctypes.byref(handle)))
-        return Graph(self, handle, results, values, kept, kept[2])
+        self._graphs.add(handle.value or 0)
+        return Graph(self, handle.value or 0, results, values, kept, kept[2])
 
     def generate(self, ids: Any, max_new_tokens: int = 64, *, lengths: Any = None, temperature: float = 0.0,
                  top_k: int = 0, seed: int | None = None, eos_token_id: int | None = None, graph: bool = True,
@@ -386,9 +419,9 @@ def _detached(tensor: Any) -> Any:
 
 
 class Graph:
-    """A captured run; `outputs` are filled by each launch."""
+    """A captured run; `outputs` are filled by each launch. Ends with its runtime."""
 
-    def __init__(self, runtime: Runtime, handle: ctypes.c_void_p, outputs: dict[str, Any], symbols: dict[str, int],
+    def __init__(self, runtime: Runtime, handle: int, outputs: dict[str, Any], symbols: dict[str, int],
                  kept: Any, lengths: Any = None) -> None:
         self.runtime, self.outputs = runtime, outputs
         self._handle, self._symbols, self._kept, self._lengths = handle, symbols, kept, lengths
@@ -399,15 +432,17 @@ class Graph:
         self.runtime.handle()
         on = self.runtime._stream(stream)
         if symbols:
-            self._symbols = self._symbols | dict(symbols)
-            lib.check(lib.load().hackc_graph_set_symbols(self._handle, *lib.symbols(self._symbols)))
+            values = self._symbols | dict(symbols)
+            lib.check(lib.load().hackc_graph_set_symbols(self._handle, *lib.symbols(values)))
+            self._symbols = values
             if self._lengths is not None:
-                self.runtime._fill(self._lengths, self._symbols["past"], on)
+                self.runtime._fill(self._lengths, values["past"], on)
         lib.check(lib.load().hackc_graph_launch(self._handle, on))
         return self.outputs
 
     def launches(self) -> list[tuple[str, list[Argument]]]:
         """[(kernel name, [Argument])] of every launch of the entry point, also of those left out."""
+        self.runtime.handle()
         found: list[tuple[str, list[Argument]]] = []
         while True:
             arguments = self.runtime._list(lib.ArgumentInfo, lib.load().hackc_graph_argument, self._handle, len(found))
@@ -416,8 +451,7 @@ class Graph:
             found.append((arguments[0].kernel.decode(), [Argument(self.runtime, a) for a in arguments]))
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) and self.runtime._handle:
-            lib.load().hackc_graph_destroy(self._handle)
+        self.runtime.destroy_graph(self._handle)
 
 
 class Argument:
@@ -430,6 +464,7 @@ class Argument:
 
     def tensor(self) -> Any:
         """The bytes as a torch tensor, without a copy."""
+        self._runtime.handle()
         self.__cuda_array_interface__ = {"shape": (self.bytes,), "typestr": "|u1", "version": 3,
                                          "data": (self.address, False)}
         torch = self._runtime._memory.torch

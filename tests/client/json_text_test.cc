@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+#include "client/runtime/json_text.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/client/status_matcher.h"
+
+namespace hackc::client {
+namespace {
+
+using absl::StatusCode;
+using nlohmann::json;
+
+TEST(JsonText, ReadsEveryKindOfValue) {
+  const std::string text =
+      R"({"a": [1, -2, 2.5, true, null, "x", [], {"b": {}}], "c": {"a": {"a": 18446744073709551615}}})";
+  auto parsed = ParseJson(text);
+  ASSERT_THAT(parsed, Ok());
+  EXPECT_EQ(*parsed, json::parse(text));
+  parsed = ParseJson("\xef\xbb\xbf[7]");
+  ASSERT_THAT(parsed, Ok());
+  EXPECT_EQ((*parsed)[0], 7);
+  EXPECT_THAT(ParseJson("3"), Ok());
+}
+
+TEST(JsonText, AKeyGivenTwiceIsNamed) {
+  for (auto [text, path] : {std::make_pair(R"({"a": 1, "a": 1})", "a is given twice"),
+                            {R"({"a": {"b": 1, "c": {}, "b": 2}})", "a.b is given twice"},
+                            {R"({"a": [{}, {"b": 1}, {"b": 1, "b": 2}]})", "a[2].b is given twice"},
+                            {R"([[0, {"b": 1, "b": 2}]])", "[0][1].b is given twice"}}) {
+    EXPECT_THAT(ParseJson(text), Fails(StatusCode::kInvalidArgument, path)) << text;
+  }
+  EXPECT_THAT(ParseJson(R"({"a": {"b": 1}, "b": {"a": [{"a": 1}, {"a": 1}]}})"), Ok());
+}
+
+TEST(JsonText, LimitsHold) {
+  EXPECT_THAT(ParseJson("[[[]]]", {/*depth=*/3}), Ok());
+  EXPECT_THAT(ParseJson("[[[{}]]]", {/*depth=*/3}),
+              Fails(StatusCode::kInvalidArgument, "nested deeper than 3 levels"));
+  EXPECT_THAT(ParseJson(std::string(1000000, '[')),
+              Fails(StatusCode::kInvalidArgument, "nested deeper than 32 levels"));
+  EXPECT_THAT(ParseJson(R"({"a": [1, 2, 3]})", {/*depth=*/3, /*elements=*/3}), Ok());
+  EXPECT_THAT(ParseJson(R"({"a": [1, 2, 3, 4]})", {/*depth=*/3, /*elements=*/3}),
+              Fails(StatusCode::kInvalidArgument, "a: more than 3 elements"));
+}
+
+TEST(JsonText, SaysWhereItIsNoJson) {
+  EXPECT_THAT(ParseJson("{\"a\":\n oops}"),
+              Fails(StatusCode::kInvalidArgument, "not JSON: parse error at line 2, column 2"));
+  for (const char* text : {"", "{", "[1] 2", "NaN", "{\"a\": \"\xff\"}"}) {
+    EXPECT_THAT(ParseJson(text), Fails(StatusCode::kInvalidArgument, "not JSON")) << text;
+  }
+}
+
+}  // namespace
+}  // namespace hackc::client
