@@ -625,6 +625,9 @@ class WithoutTorch(WithLocalServer):
             with self.subTest(expected), self.assertRaisesRegex(hackc.InvalidArgument, expected):
                 self.runtime.run("decode", **{"symbols": {"past": 3}, **given})
 
+        with self.assertRaisesRegex(hackc.NotFound, "decode has no tensor ids; it has input_ids, "):
+            self.runtime.dtype_of("decode", "ids")
+
     def test_a_size_that_is_none(self):
         pointer = ctypes.c_void_p()
         code = library.load().hackc_memory_allocate(self.runtime.handle(), 2**64 - 1, ctypes.byref(pointer))

@@ -147,7 +147,10 @@ class Runtime:
 
     def dtype_of(self, entry: str, name: str) -> str:
         """Name of the dtype that an input, output or state must have."""
-        return self.tensors(entry, self.lowest())[name][1]
+        found = self.tensors(entry, self.lowest())
+        if name not in found:
+            raise errors.NotFound(errors.NOT_FOUND, f"{entry} has no tensor {name}; it has {', '.join(found)}")
+        return found[name][1]
 
     def bind(self, weights: Weights, *, strict: bool = True, convert: bool = False,
              progress: Callable[[int, int], None] | None = None) -> Runtime:
