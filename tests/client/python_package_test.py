@@ -189,6 +189,7 @@ class Compile(WithLocalServer):
             ({"arch": 90}, "arch", "expected a name such as sm_90a, got 90"),
             ({"name": 5}, "name", "expected a string, got 5"),
             ({"dtype": "int8"}, "dtype", "expected one of float32, bfloat16, float16, got 'int8'"),
+            ({"config": "/dev/zero"}, "config", "/dev/zero is not a regular file"),
             ({"config": 5}, "config", "expected a dict, a path or a transformers config, got int"),
             ({"config": "/nonexistent/x"}, "config", "there is no /nonexistent/x; expected a folder"),
             ({"config": "Qwen/Qwen2.5-0.5B"}, "config", "there is no Qwen/Qwen2.5-0.5B; .* downloads nothing"),

@@ -88,6 +88,8 @@ def _read(config: Config) -> tuple[Any, str]:
             path = path / "config.json"
         elif path.name == "config.json":
             name = path.resolve().parent.name
+        if path.exists() and not path.is_file():
+            raise refuse("config", f"{path} is not a regular file")
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
