@@ -656,6 +656,8 @@ class WithoutTorch(WithLocalServer):
         weights["model.norm.weight"] = numpy.ones((64,), numpy.float32)[::2]
         with self.assertRaisesRegex(hackc.InvalidArgument, "weight model.norm.weight: not contiguous"):
             other.bind(weights)
+        with self.assertRaisesRegex(hackc.InvalidArgument, "weights: expected a mapping of names or a folder, got list"):
+            other.bind(list(weights.values()))
         weights["model.norm.weight"] = numpy.ones((32,), numpy.float64)
         for convert, expected in [(False, r"bind\(..., convert=True\) converts it"),
                                   (True, "convert=True converts PyTorch's tensors, not a ndarray")]:

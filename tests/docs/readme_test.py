@@ -78,7 +78,7 @@ def main():
             (folder / link).symlink_to(target.resolve())
         environment = dict(os.environ, HACKC_SERVER=f"unix:{folder}/socket", XDG_CACHE_HOME=str(folder / "cache"))
         wrong = run_all(lines, folder, environment)
-    print("\n".join(wrong) or f"README.md: {len(lines)} commands do what it says")
+    print("\n".join(wrong) or f"README.md: {len(lines)} commands do what they say")
     sys.exit(1 if wrong else 0)
 
 

@@ -164,6 +164,8 @@ class Runtime:
         what it raises ends the loading.
         """
         self.handle()
+        if not isinstance(weights, (str, os.PathLike, Mapping)):
+            raise _invalid(f"weights: expected a mapping of names or a folder, got {type(weights).__name__}")
         # PyTorch's pool hands out memory that earlier work of a stream may still use; uploads are on none.
         self._memory.wait()
         if isinstance(weights, (str, os.PathLike)):
