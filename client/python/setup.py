@@ -28,8 +28,9 @@ def library():
 
 class Build(build_py):
     def run(self):
-        super().run()
         made = pathlib.Path(self.build_lib) / "hackc"
+        shutil.rmtree(made, ignore_errors=True)  # of an earlier build, whose modules may be gone
+        super().run()
         if not (HERE / "hackc" / "v1" / "compiler_pb2.py").exists():  # a bundle has them
             make_messages.make(self.build_lib)
         found = library()

@@ -67,6 +67,8 @@ def prepare():
     shutil.rmtree(copy, ignore_errors=True)
     for part in ("client/python", "proto"):
         shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("build", "*.egg-info", "__pycache__"))
+    (copy / "client/python/build/lib/hackc").mkdir(parents=True)
+    (copy / "client/python/build/lib/hackc/of_an_earlier_build.py").touch()
     os.environ["HACKC_LIBRARY"] = LIBRARY
     done = pip("--no-deps", "--no-build-isolation", "--force-reinstall", copy / "client/python")
     if done.returncode:
@@ -180,6 +182,7 @@ class Compile(WithLocalServer):
             ({"shapes": {"batch": (0, 4)}}, "shapes.batch", "expected a whole number of 1 to .*, got 0"),
             ({"shapes": {"past": 10**30}}, "shapes.past", "expected a whole number of 0 to .*, got 1000"),
             ({"shapes": {"seq": (1, 2, 3)}}, "shapes.seq", "expected a size or .least, most., got .1, 2, 3."),
+            ({"shapes": [("seq", 1)]}, "shapes", "expected a mapping such as .*, got "),
             ({"shapes": {"seq": None}}, "shapes.seq", "expected a size or .least, most., got None"),
             ({"layers": 2**40}, "layers", "expected a whole number of 0 to 2147483647, got 1099511627776"),
             ({"layers": True}, "layers", "expected a whole number of 0 to 2147483647, got True"),
@@ -309,6 +312,7 @@ class Compile(WithLocalServer):
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertTrue((folder / "hackc" / "py.typed").exists())
+        self.assertFalse((folder / "hackc" / "of_an_earlier_build.py").exists())
 
 
 class Failures(unittest.TestCase):
@@ -425,6 +429,10 @@ class Failures(unittest.TestCase):
             self.assertLess(time.monotonic() - started, 10)
 
     def test_no_local_server(self):
+        temporary = scratch(type(self))
+        patched = mock.patch.object(tempfile, "tempdir", str(temporary))
+        patched.start()
+        self.addCleanup(patched.stop)
         with mock.patch.dict(os.environ, HACKC_SERVER_BINARY="/nonexistent"):
             with self.assertRaisesRegex(hackc.FailedPrecondition, "hackc-server not found at .*; build it"):
                 hackc.Client(local=True)
@@ -433,6 +441,7 @@ class Failures(unittest.TestCase):
                 hackc.Client(local=True)
         with self.assertRaisesRegex(hackc.InvalidArgument, "a local client has a server of its own"):
             hackc.Client("127.0.0.1:1", local=True)
+        self.assertEqual(list(temporary.iterdir()), [])
 
     def test_damaged_answers(self):
         good = compiler_pb2.CompileEvent()

@@ -49,13 +49,13 @@ class LocalServer:
     """Runs until closed, collected, or this process ends. `address` is what a client connects to."""
 
     def __init__(self, cache_dir: Any = None, wait: float = 30.0) -> None:
+        program = _program()
+        cache = [] if cache_dir is None else ["--cache-dir", os.fspath(cache_dir)]
         folder = tempfile.mkdtemp(prefix="hackc-")
         self.address = f"unix:{folder}/socket"
         # A unix socket has no port; the file is there once the server listens.
         ready = pathlib.Path(folder, "port")
-        command = [_program(), "--gpu", "none", "--grace", "1", "--listen", self.address, "--port-file", str(ready)]
-        if cache_dir is not None:
-            command += ["--cache-dir", os.fspath(cache_dir)]
+        command = [program, "--gpu", "none", "--grace", "1", "--listen", self.address, "--port-file", str(ready), *cache]
         with open(os.path.join(folder, "log"), "wb") as log:
             # A session of its own: Ctrl-C in a terminal is for this process, which may go on.
             self._process = process = subprocess.Popen(

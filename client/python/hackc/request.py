@@ -160,6 +160,8 @@ def describe(config: Config, dtype: Any = None, shapes: Shapes | None = None, la
     model.name = name or model.name or found
     if dtype is not None:
         model.dtype = model_pb2.DType.Value("DTYPE_" + dtype_name(dtype).upper())
+    if not isinstance(shapes or {}, Mapping):
+        raise refuse("shapes", f"expected a mapping such as {{'seq': (1, 512)}}, got {shapes!r}")
     for symbol, given in (shapes or {}).items():
         if symbol not in _SYMBOLS:
             raise refuse(f"shapes.{symbol}", f"expected one of {', '.join(_SYMBOLS)}")
