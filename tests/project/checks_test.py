@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 import bug_kinds
+import doc_paths
 import file_headers
 import format as format_check
 import include_direction
@@ -51,6 +52,14 @@ class ChecksTest(unittest.TestCase):
                          ["tests/README.md: kind 7 has no test and does not say why"])
         self.assertEqual(run(rows.replace("| 7 | a kind | `Suite.Name` |", "| 7 | a kind | none yet: no such code |")), [])
         self.assertEqual(run(rows.replace("| 40 |", "| 41 |")), ["tests/README.md: kind 40 is missing"])
+
+    def test_doc_paths(self):
+        files = {"compiler/ir/graph.h": HEADER, "tests/a/b.py": "", "docs/notes.txt": ""}
+        text = "`ir/graph.h` `ir/graph` `tests/a/` `docs/notes.txt` `build/x/y` `tests/R/a` `DIR/report.json` `a * b/c`\n"
+        run = lambda more: self.run_on(doc_paths.check, {**files, "docs/text.md": text + more})[0]
+        self.assertEqual(run("```sh\nx `ir/gone.h`\n```\n"), [])
+        self.assertEqual(run("`ir/gone.h` `tests/a/c.py`"),
+                         ["docs/text.md: there is no ir/gone.h", "docs/text.md: there is no tests/a/c.py"])
 
     def test_forbidden_includes(self):
         for source, target in (
