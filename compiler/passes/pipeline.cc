@@ -11,6 +11,7 @@
 #include "compiler/ir/stmt_text.h"
 #include "compiler/ir/tensor_text.h"
 #include "compiler/ir/tensor_verify.h"
+#include "compiler/ir/tile_verify.h"
 #include "compiler/passes/graph/fuse_projections.h"
 #include "compiler/passes/loop/lower_tensor.h"
 #include "compiler/passes/loop/merge_launches.h"
@@ -25,9 +26,12 @@
 namespace hackc::passes {
 namespace {
 
-std::vector<std::string> Verify(const AnyModule& module) {
+std::vector<std::string> Verify(const AnyIr& module, const PassContext& context) {
   if (const auto* graph = std::get_if<ir::GraphModule>(&module)) return ir::VerifyGraph(*graph);
   if (const auto* tensor = std::get_if<ir::TensorModule>(&module)) return ir::VerifyTensor(*tensor);
+  if (const auto* tile = std::get_if<ir::TileFn>(&module)) return ir::VerifyTile(*tile);
+  if (const auto* kernel = std::get_if<ir::KernelFn>(&module))
+    return ir::VerifyKernel(*kernel, context.limits);
   std::vector<std::string> errors;
   for (const ir::LoopSegment& segment : std::get<ir::LoopModule>(module).segments) {
     for (const ir::LoopLaunch& launch : segment.ops) {
@@ -39,10 +43,10 @@ std::vector<std::string> Verify(const AnyModule& module) {
   return errors;
 }
 
-AnyModule Run(const ModulePass& pass, const AnyModule& before, const SplitOptions& split) {
+absl::StatusOr<AnyIr> Run(const Pass& pass, const AnyIr& before, const SplitOptions& split) {
   return std::visit(
       [&]<typename Target, typename Source, typename... Options>(
-          Target (*function)(const Source&, Options...)) -> AnyModule {
+          Target (*function)(const Source&, Options...)) -> absl::StatusOr<AnyIr> {
         const Source* source = std::get_if<Source>(&before);
         HACKC_CHECK(source != nullptr) << "pass " << pass.name << " stands at the wrong level";
         if constexpr (sizeof...(Options) > 0) {
@@ -56,8 +60,8 @@ AnyModule Run(const ModulePass& pass, const AnyModule& before, const SplitOption
 
 }  // namespace
 
-std::vector<ModulePass>& EditableModulePasses() {
-  static auto* table = new std::vector<ModulePass>{
+std::vector<Pass>& EditableModulePasses() {
+  static auto* table = new std::vector<Pass>{
       {"fuse_projections", &FuseProjections}, {"lower_graph", &LowerGraph},
       {"inline_views", &InlineViews},         {"dead_values", &DeadValues},
       {"lower_tensor", &LowerTensor},         {"merge_launches", &MergeLaunches},
@@ -65,59 +69,71 @@ std::vector<ModulePass>& EditableModulePasses() {
   };
   return *table;
 }
-const std::vector<ModulePass>& ModulePasses() { return EditableModulePasses(); }
+const std::vector<Pass>& ModulePasses() { return EditableModulePasses(); }
 
-absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph, const ModuleObserver& observer,
-                                          const SplitOptions& split) {
-  LoweredModule lowered;
-  AnyModule current = std::move(graph);
-  if (auto errors = Verify(current); !errors.empty()) {
-    return Replayable("none", Cat("pass front end: ", absl::StrJoin(errors, "\n")), Print(current));
-  }
-  // A Loop module has no text that reads back as one: it is made again from the Tensor IR.
-  std::string since_tensor;
-  const auto print = [&] {
-    return std::holds_alternative<ir::LoopModule>(current) ? ir::Print(lowered.tensor)
-                                                           : Print(current);
-  };
-  for (const ModulePass& pass : ModulePasses()) {
-    const auto work = [&]() -> absl::StatusOr<AnyModule> {
+absl::StatusOr<AnyIr> RunPasses(const std::vector<Pass>& passes, AnyIr current,
+                                const PassContext& context, PassTimes& times,
+                                const PassObserver& observer) {
+  // A Loop module has no text that reads back as one: it is made again from the IR before it.
+  AnyIr printed = current;
+  std::string again;
+  for (const Pass& pass : passes) {
+    const auto work = [&]() -> absl::StatusOr<AnyIr> {
       const auto start = std::chrono::steady_clock::now();
-      AnyModule next = Run(pass, current, split);
+      HACKC_ASSIGN_OR_RETURN(AnyIr next, Run(pass, current, context.split));
       std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-      lowered.times.emplace_back(pass.name, took.count());
-      if (auto errors = Verify(next); !errors.empty()) {
-        return absl::InternalError(absl::StrJoin(errors, "\n"));
-      }
-      return next;
+      times.emplace_back(pass.name, took.count());
+      const auto errors = Verify(next, context);
+      if (errors.empty()) return next;
+      return absl::InternalError(Cat("left wrong IR:\n", absl::StrJoin(errors, "\n")));
     };
-    HACKC_ASSIGN_OR_RETURN(AnyModule next, Attempt(Cat(since_tensor, pass.name),
-                                                   Cat("pass ", pass.name), print, work));
-    if (observer) observer(pass.name, current, next);
-    if (next.index() != current.index()) {
-      if (auto* last = std::get_if<ir::GraphModule>(&current)) lowered.graph = std::move(*last);
-      if (auto* last = std::get_if<ir::TensorModule>(&current)) lowered.tensor = std::move(*last);
-    }
+    HACKC_ASSIGN_OR_RETURN(AnyIr next,
+                           Attempt(
+                               Cat(again, pass.name), Cat("pass ", pass.name, context.of),
+                               [&] { return Print(printed); }, work));
+    observer(pass.name, current, next);
     current = std::move(next);
-    if (std::holds_alternative<ir::LoopModule>(current)) since_tensor += Cat(pass.name, ",");
+    const bool readable = !std::holds_alternative<ir::LoopModule>(current);
+    again = readable ? "" : Cat(again, pass.name, ",");
+    if (readable) printed = current;
   }
-  lowered.loops = std::get<ir::LoopModule>(std::move(current));
+  return current;
+}
+
+absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph, const PassObserver& observer,
+                                          const SplitOptions& split) {
+  if (auto errors = ir::VerifyGraph(graph); !errors.empty()) {
+    return Replayable("none", Cat("pass front end: ", absl::StrJoin(errors, "\n")), Print(graph));
+  }
+  LoweredModule lowered;
+  const auto keep = [&](std::string_view pass, const AnyIr& before, const AnyIr& after) {
+    if (observer) observer(pass, before, after);
+    if (const auto* last = std::get_if<ir::GraphModule>(&before)) lowered.graph = *last;
+    if (const auto* last = std::get_if<ir::TensorModule>(&before)) lowered.tensor = *last;
+  };
+  HACKC_ASSIGN_OR_RETURN(AnyIr loops, RunPasses(ModulePasses(), std::move(graph), {.split = split},
+                                                lowered.times, keep));
+  lowered.loops = std::get<ir::LoopModule>(std::move(loops));
   return lowered;
 }
 
-std::string Print(const AnyModule& module) {
-  if (const auto* graph = std::get_if<ir::GraphModule>(&module)) return ir::Print(*graph);
-  if (const auto* tensor = std::get_if<ir::TensorModule>(&module)) return ir::Print(*tensor);
-  std::string text;
-  if (const auto* loops = std::get_if<ir::LoopModule>(&module)) {
-    for (const ir::LoopSegment& segment : loops->segments) {
-      text += Cat("# segment ", segment.name, ", ", segment.count, " times\n");
-      for (const ir::LoopLaunch& launch : segment.ops) {
-        text += Cat("# ", absl::StrJoin(launch.args, ", "), "\n", ir::Print(launch.fn));
-      }
-    }
-  }
-  return text;
+std::string Print(const AnyIr& module) {
+  return std::visit(
+      [](const auto& any) {
+        if constexpr (std::is_same_v<decltype(any), const ir::LoopModule&>) {
+          std::string text;
+          for (const ir::LoopSegment& segment : any.segments) {
+            text += Cat("# segment ", segment.name, ", ", segment.count, " times\n");
+            for (const ir::LoopLaunch& launch : segment.ops) {
+              text += Cat("# ", absl::StrJoin(launch.args, ", "), "\n", ir::Print(launch.fn));
+            }
+          }
+          return text;
+        } else {
+          return ir::Print(any);
+        }
+      },
+      module);
 }
 
 }  // namespace hackc::passes

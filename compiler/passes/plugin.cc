@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "compiler/passes/lower_loop.h"
 #include "compiler/support/cat.h"
 
 namespace hackc::passes {

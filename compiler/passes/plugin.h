@@ -15,14 +15,13 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "compiler/passes/lower_loop.h"
 #include "compiler/passes/pipeline.h"
 
 namespace hackc::passes {
 
 struct PassTables {
-  std::vector<ModulePass>& module;
-  std::vector<KernelPass>& kernel;
+  std::vector<Pass>& module;
+  std::vector<Pass>& kernel;
 };
 
 // FAILED_PRECONDITION with the loader's words, or when the library has no hackc_pass_plugin.

@@ -49,7 +49,7 @@ class Settler {
     // A yield must be made in the section, for one carry alone.
     std::set<int> yielded;
     for (FlowCarry& carry : flow_.sections[s].carries) {
-      if (!MadeIn(carry.yield, s) || !yielded.insert(carry.yield).second) {
+      if (Making(carry.yield, s) < 0 || !yielded.insert(carry.yield).second) {
         carry.yield = AddCopy(carry.yield, id, flow_.sections[s].launches);
         yielded.insert(carry.yield);
       }
@@ -109,8 +109,6 @@ class Settler {
     }
     return false;
   }
-
-  bool MadeIn(int value, size_t s) const { return Making(value, s) >= 0; }
 
   // Index of the launch that makes `value`; -1 if none does.
   int Making(int value, size_t s) const { return Last(value, s, Writes); }

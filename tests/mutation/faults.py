@@ -40,7 +40,7 @@ FAULTS = [
     F(SPLIT, "if (info.role != AxisRole::kFree) guard = And(guard, info.valid);", ""),
     F(SPLIT, "for (const AxisInfo& info : context_) guard = And(guard, info.valid);", ""),
     F(SPLIT, "if (!ProveLess(index, buffer->shape[i], ranges_))\n"
-             "        guard = And(guard, Lt(index, buffer->shape[i]));", ""),
+             "        load.guard = And(load.guard, Lt(index, buffer->shape[i]));", ""),
     F(SPLIT, "Mod(turn, stage.depth)", "Mod(turn, stage.depth - 1)"),
     F(SPLIT, "axes_.at(axes[i]).base", "IntLit(0)"),
     F(SPLIT, "if (layout && *layout != digits) agree = false;", ""),
@@ -75,13 +75,13 @@ FAULTS = [
     F(DISTRIBUTE, "(rows.index * columns.count + columns.index) * 4", "(columns.index * rows.count + rows.index) * 4"),
     F(DISTRIBUTE, "EndsWith(layout[d], kRowEnd)", "false"),
     F(DISTRIBUTE, "DigitsOf(k, \"w\", 1).coordinate * 16", "DigitsOf(k, \"w\", 1).coordinate * 0"),
-    F(DISTRIBUTE, "columns.index * 4;", "(@ ? IntLit(0) : columns.index * 4);"),
+    F(DISTRIBUTE, "columns.index * 4}", "(@ ? IntLit(0) : columns.index * 4)}"),
     F(DISTRIBUTE, "index * extent + value;\n    return index;", "(@ ? index + value : index * extent + value);\n"
                                                                 "    return index;"),
     # ---- vectors
     F(VECTOR, "if (!Divides(Substitute(binary->a, axis, IntLit(0)), width) || !Divides(binary->b, width))\n"
               "      return std::nullopt;", ""),
-    F(VECTOR, "if (memory->row && !Divides(memory->row, width)) return false;", ""),
+    F(VECTOR, "if (*row && !Divides(*row, width)) return false;", ""),
     F(VECTOR, "IntLit(0) : Axis(axis) * width;", "IntLit(0) : @ ? Axis(axis) : Axis(axis) * width;"),
     F(VECTOR, "when, store->cache})", "@ ? Expr() : when, store->cache})"),
     # ---- rings and barriers

@@ -35,9 +35,9 @@ TEST(Pipeline, RunsThePassesInTheOrderOfTheTable) {
   auto graph = ir::ParseGraph(kGraph);
   ASSERT_TRUE(graph.ok()) << graph.status();
   std::vector<std::string> seen, table;
-  for (const ModulePass& pass : ModulePasses()) table.emplace_back(pass.name);
-  auto lowered = LowerModule(
-      *graph, [&](std::string_view pass, const AnyModule& before, const AnyModule& after) {
+  for (const Pass& pass : ModulePasses()) table.emplace_back(pass.name);
+  auto lowered =
+      LowerModule(*graph, [&](std::string_view pass, const AnyIr& before, const AnyIr& after) {
         seen.emplace_back(pass);
         EXPECT_LE(before.index(), after.index());
         EXPECT_FALSE(Print(after).empty()) << pass;
@@ -50,7 +50,7 @@ TEST(Pipeline, RunsThePassesInTheOrderOfTheTable) {
   EXPECT_FALSE(lowered->tensor.segments.empty());
   ASSERT_EQ(lowered->loops.segments.size(), 1u);
   EXPECT_EQ(lowered->loops.segments[0].ops.size(), 1u);
-  EXPECT_THAT(Print(AnyModule(lowered->loops)), HasSubstr("# segment only, 1 times\n# "));
+  EXPECT_THAT(Print(AnyIr(lowered->loops)), HasSubstr("# segment only, 1 times\n# "));
 }
 
 TEST(Pipeline, AnInvalidGraphIsAnInternalErrorWithItsText) {

@@ -39,7 +39,7 @@ Unit ToUnit(ir::LoopModule module) {
 }
 
 template <typename Target, typename Source, typename... Options>
-Pass OfModule(std::string_view name, Target (*function)(const Source&, Options...)) {
+Pass Of(std::string_view name, Target (*function)(const Source&, Options...)) {
   return {std::string(name), LevelOfType<Source>(), LevelOfType<Target>(),
           [function](const Unit& unit, const schedule::Target& target) -> absl::StatusOr<Unit> {
             if constexpr (std::is_same_v<Source, ir::LoopModule>) {
@@ -78,7 +78,7 @@ absl::StatusOr<Unit> ForEachKernel(const Unit& unit, Transform&& transform) {
 }
 
 template <typename Target, typename Source>
-Pass OfKernel(std::string_view name, absl::StatusOr<Target> (*function)(const Source&)) {
+Pass Of(std::string_view name, absl::StatusOr<Target> (*function)(const Source&)) {
   return {std::string(name), LevelOfType<Source>(), LevelOfType<Target>(),
           [function](const Unit& unit, const schedule::Target&) {
             return ForEachKernel<Source>(unit, function);
@@ -113,13 +113,12 @@ bool AnySplit(const Unit& unit) {
 const std::vector<Pass>& Passes() {
   static const auto* table = [] {
     auto* passes = new std::vector<Pass>;
-    for (const passes::ModulePass& pass : passes::ModulePasses()) {
-      std::visit([&](auto* run) { passes->push_back(OfModule(pass.name, run)); }, pass.run);
-    }
+    const auto add = [&](const passes::Pass& pass) {
+      std::visit([&](auto* run) { passes->push_back(Of(pass.name, run)); }, pass.run);
+    };
+    for (const passes::Pass& pass : passes::ModulePasses()) add(pass);
     passes->push_back({"choose_schedule", Level::kLoop, Level::kTile, ChooseSchedules});
-    for (const passes::KernelPass& pass : passes::KernelPasses()) {
-      std::visit([&](auto* run) { passes->push_back(OfKernel(pass.name, run)); }, pass.run);
-    }
+    for (const passes::Pass& pass : passes::KernelPasses()) add(pass);
     return passes;
   }();
   return *table;

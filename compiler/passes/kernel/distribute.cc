@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "compiler/ir/digits.h"
 #include "compiler/ir/ranges.h"
@@ -71,7 +72,6 @@ class Distributor {
   struct Local {
     Layout layout;
     bool shared = false;
-    DType dtype = DType::kF32;
   };
 
   // Several loops may share a grid dimension; the innermost varies fastest.
@@ -169,7 +169,7 @@ class Distributor {
   }
 
   void Lower(const Alloc& alloc) {
-    locals_[alloc.name] = {alloc.layout, alloc.space == MemorySpace::kShared, alloc.dtype};
+    locals_[alloc.name] = {alloc.layout, alloc.space == MemorySpace::kShared};
     Alloc copy = alloc;
     if (alloc.space == MemorySpace::kLocal) copy.extents = {RegisterCount(alloc.layout)};
     copy.layout.clear();
@@ -177,7 +177,7 @@ class Distributor {
   }
 
   void Lower(const Accumulator& acc) {
-    locals_[acc.name] = {acc.layout, false, DType::kF32};
+    locals_[acc.name] = {acc.layout, false};
     int count = RegisterCount(acc.layout);
     Emit(Alloc{acc.name, DType::kF32, MemorySpace::kLocal, {count}, {}});
     EachRegister(acc.name, count, [&](const Expr& r) {
@@ -301,7 +301,7 @@ class Distributor {
     Expr lane = Mod(thread_, 32);
     if (!a_local.shared) {
       HACKC_CHECK(k.digits.size() == 1) << k.axis << ": warps share an operand in registers";
-      Expr step = FloorDiv(Bind(a->indices.back(), {{k.axis, IntLit(0)}}), 8);
+      Expr step = FloorDiv(BindAll({a->indices.back()}, {{k.axis, IntLit(0)}})[0], 8);
       int columns = 1;  // fragments of eight columns in the tile
       for (const Digit& digit : a_local.layout.back())
         columns *= digit.kind == Digit::Kind::kRegister ? digit.extent : 1;
@@ -343,16 +343,10 @@ class Distributor {
     const Digits columns = FragmentsOf(n, "f", 8);
     std::vector<For> loops = rows.loops;
     loops.insert(loops.end(), columns.loops.begin(), columns.loops.end());
-    Mma mma;
-    mma.dtype = a->dtype;
-    mma.accumulator = update->name;
-    mma.accumulator_index = (rows.index * columns.count + columns.index) * 4;
-    mma.a = a_array;
-    mma.a_index = a_at(rows.index);
-    mma.b = b_array;
-    mma.b_index = columns.index * 4;
+    const Expr index = (rows.index * columns.count + columns.index) * 4;
     // The unrolled loops of `rows` appear twice: give the second nest its own names.
-    Block body = {MakeStmt(std::move(mma))};
+    Block body = {MakeStmt(Mma{MmaShape::kM16N8K16, a->dtype, update->name, index, a_array,
+                               a_at(rows.index), b_array, columns.index * 4})};
     for (For& loop : loops) {
       const std::string fresh = names_.Unique(Cat(loop.axis, "_m", counter_++));
       ranges_.SetAxis(fresh, loop.extent);
@@ -377,19 +371,15 @@ class Distributor {
     return false;
   }
 
-  Expr Bind(const Expr& e, const std::map<std::string, Expr>& values) const {
-    return Map(Substitute(e, values));
-  }
   std::vector<Expr> BindAll(const std::vector<Expr>& exprs,
                             const std::map<std::string, Expr>& values) const {
     std::vector<Expr> out;
-    for (const Expr& e : exprs) out.push_back(Bind(e, values));
+    for (const Expr& e : exprs) out.push_back(Map(Substitute(e, values)));
     return out;
   }
 
   // Runs `emit` for each register of an array: directly for one, in an unrolled loop for more.
-  template <typename F>
-  void EachRegister(const std::string& name, int count, F emit) {
+  void EachRegister(const std::string& name, int count, auto emit) {
     if (count == 1) return emit(IntLit(0));
     std::string axis = names_.Unique(Cat(name, "_i", counter_++));
     ranges_.SetAxis(axis, IntLit(count));
@@ -444,19 +434,13 @@ class Distributor {
     return Substitute(tiles, coordinates_);
   }
 
-  template <typename F>
-  Block Inside(F visit) {
-    Block saved;
-    std::swap(saved, out_);
+  Block Inside(auto visit) {
+    Block saved = std::exchange(out_, {});
     visit();
-    std::swap(saved, out_);
-    return saved;
+    return std::exchange(out_, std::move(saved));
   }
 
-  template <typename T>
-  void Emit(T node) {
-    out_.push_back(MakeStmt(std::move(node)));
-  }
+  void Emit(auto node) { out_.push_back(MakeStmt(std::move(node))); }
 
   struct NestAxis {
     std::vector<Digit> digits;

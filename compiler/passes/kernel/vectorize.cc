@@ -27,22 +27,17 @@ std::optional<int64_t> Coefficient(const Expr& e, const std::string& axis) {
   return coefficient;
 }
 
-// Row length in elements of each buffer in memory; absent for register arrays.
-struct Memory {
-  Expr row;  // elements from one row to the next, padding included; null for rank 1
-};
-
 class Vectorizer {
  public:
   explicit Vectorizer(const KernelFn& kernel) : kernel_(kernel) {
     for (const BufferDecl& buffer : kernel.fn.buffers) {
-      memory_[buffer.name] = {buffer.shape.size() > 1 ? buffer.shape.back() : nullptr};
+      memory_[buffer.name] = buffer.shape.size() > 1 ? buffer.shape.back() : nullptr;
     }
     WalkStmts(kernel.fn.body, [&](const Alloc& alloc) {
       if (alloc.space != MemorySpace::kShared) return;
       if (alloc.slots > 1) rings_.insert(alloc.name);
-      memory_[alloc.name] = {alloc.extents.size() > 1 ? IntLit(alloc.extents.back() + alloc.padding)
-                                                      : nullptr};
+      memory_[alloc.name] =
+          alloc.extents.size() > 1 ? IntLit(alloc.extents.back() + alloc.padding) : nullptr;
     });
   }
 
@@ -108,9 +103,9 @@ class Vectorizer {
   // vector.
   bool Aligned(const std::string& buffer, const std::vector<Expr>& address, const std::string& axis,
                int64_t width) const {
-    const Memory* memory = FindOrNull(memory_, buffer);
-    if (!memory) return true;  // registers
-    if (memory->row && !Divides(memory->row, width)) return false;
+    const Expr* row = FindOrNull(memory_, buffer);
+    if (!row) return true;  // registers
+    if (*row && !Divides(*row, width)) return false;
     return Divides(Substitute(address.back(), axis, IntLit(0)), width);
   }
 
@@ -134,7 +129,8 @@ class Vectorizer {
   }
 
   const KernelFn& kernel_;
-  std::map<std::string, Memory> memory_;
+  // Of each buffer in memory, elements from one row to the next, padding included; null for rank 1.
+  std::map<std::string, Expr> memory_;
   std::set<std::string> rings_;
 };
 

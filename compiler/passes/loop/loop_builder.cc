@@ -201,8 +201,7 @@ class Builder {
         throw CannotFuse();
     }
   }
-  template <typename F>
-  Expr Eagerly(F emit) {
+  Expr Eagerly(auto emit) {
     int lazy = std::exchange(lazy_, 0);
     Expr result = emit();
     lazy_ = lazy;

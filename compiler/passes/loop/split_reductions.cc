@@ -41,8 +41,7 @@ class Splitter {
       }
     }
     if (!WorthIt()) return {};
-    for (const BufferDecl& buffer : launch_.fn.fn.buffers) names_.Add(buffer.name);
-    for (const std::string& name : NamesIn(launch_.fn.fn.body)) names_.Add(name);
+    names_ = TakenNames(launch_.fn.fn);
     LoopLaunch parts = MakeParts();
     return {std::move(parts), MakeCombination()};
   }
@@ -144,8 +143,6 @@ class Splitter {
     return parts_ > 1;
   }
 
-  std::string Fresh(const std::string& name) { return names_.Unique(name); }
-
   // A launch with the buffers that `body` names; those that it writes last.
   LoopLaunch MakeLaunch(const std::string& name, const std::string& what, Block body,
                         bool writes_temporaries) {
@@ -174,8 +171,8 @@ class Splitter {
   }
 
   const std::string& AddTemporary(const std::string& name, std::vector<Expr> shape) {
-    temporaries_.push_back(
-        {{Fresh(name), DType::kF32, std::move(shape)}, Cat(launch_.args.back(), ".", name)});
+    temporaries_.push_back({{names_.Unique(name), DType::kF32, std::move(shape)},
+                            Cat(launch_.args.back(), ".", name)});
     return temporaries_.back().first.name;
   }
 
@@ -187,8 +184,8 @@ class Splitter {
       shape.push_back(size);
       ranges_.SetAxis(axis, size);
     };
-    part_ = Fresh("part");
-    const std::string group = Fresh("g"), &t = reduce_->axis;
+    part_ = names_.Unique("part");
+    const std::string group = names_.Unique("g"), &t = reduce_->axis;
     for (const For& loop : free_) {
       const bool grouped = loop.axis == grouped_;
       open(grouped ? group : loop.axis,
@@ -216,7 +213,7 @@ class Splitter {
     for (const For& loop : loops) at.push_back(Axis(loop.axis));
     std::vector<Expr> whole = shape, element = at;
     for (const For& loop : values_) {
-      columns.push_back(Loop(Fresh(loop.axis), AxisRole::kFree, loop.extent));
+      columns.push_back(Loop(names_.Unique(loop.axis), AxisRole::kFree, loop.extent));
       own.push_back(Axis(columns.back().axis));
       whole.push_back(loop.extent);
       element.push_back(own.back());
@@ -227,7 +224,7 @@ class Splitter {
     Block stores =
         InLoops(columns, {MakeStmt(Store{AddTemporary("parts", whole), element, value, nullptr})});
     if (state_->monoid == Monoid::kSoftmaxSum) {
-      const std::string weight = Fresh("log_sum_exp");
+      const std::string weight = names_.Unique("log_sum_exp");
       Expr score;  // of the update, as it is here
       WalkStmts(body, [&](const Accumulate& update) {
         if (update.name == state_->name) score = update.operands[0];
@@ -293,11 +290,8 @@ LoopModule SplitReductions(const LoopModule& module, const SplitOptions& options
     std::vector<LoopLaunch> launches;
     for (LoopLaunch& launch : segment.ops) {
       std::vector<LoopLaunch> split = Splitter(launch, options).Run();
-      if (split.empty()) {
-        launches.push_back(std::move(launch));
-      } else {
-        std::move(split.begin(), split.end(), std::back_inserter(launches));
-      }
+      if (split.empty()) split.push_back(std::move(launch));
+      std::move(split.begin(), split.end(), std::back_inserter(launches));
     }
     segment.ops = std::move(launches);
   }

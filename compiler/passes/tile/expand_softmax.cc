@@ -277,7 +277,9 @@ class Expander {
         if (!suffix.empty()) {
           const std::string axis = names_.Unique(copy.axis + suffix);
           inner = SubstituteVars(inner, copy.axis, Axis(axis));
-          CopyAxisSchedule(copy.axis, axis);
+          if (const AxisSchedule* known = tile_.schedule.Find(copy.axis)) {
+            tile_.schedule.axes.push_back({axis, known->outer, known->steps, known->digits});
+          }
           copy.axis = axis;
         }
         copy.body = std::move(inner);
@@ -314,14 +316,6 @@ class Expander {
     std::erase_if(tile_.schedule.axes, [&](const AxisSchedule& a) { return a.axis == j; });
     for (StageSchedule& stage : tile_.schedule.stages) {
       if (stage.axis == j) stage.axis = chunk_axis;
-    }
-  }
-
-  void CopyAxisSchedule(const std::string& from, const std::string& to) {
-    if (const AxisSchedule* axis = tile_.schedule.Find(from)) {
-      AxisSchedule copy = *axis;
-      copy.axis = to;
-      tile_.schedule.axes.push_back(copy);
     }
   }
 

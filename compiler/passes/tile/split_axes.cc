@@ -325,22 +325,18 @@ class Splitter {
     return axes;
   }
 
-  Expr BoundsGuard(const Load& load) const {
-    const BufferDecl* buffer = FindOr(buffers_, load.buffer);
-    if (!buffer) return load.guard;
-    Expr guard = load.guard;
-    for (size_t i = 0; i < load.indices.size(); ++i) {
-      const Expr& index = load.indices[i];
-      if (!ProveNonNegative(index, ranges_)) guard = And(guard, Le(IntLit(0), index));
-      if (!ProveLess(index, buffer->shape[i], ranges_))
-        guard = And(guard, Lt(index, buffer->shape[i]));
-    }
-    return guard;
-  }
-
+  // The load, held back where it would be out of bounds.
   Expr Guarded(Load load) const {
-    for (Expr& index : load.indices) index = Simplify(index, ranges_);
-    return MakeLoad(load.buffer, load.dtype, load.indices, BoundsGuard(load));
+    const BufferDecl* buffer = FindOr(buffers_, load.buffer);
+    for (size_t i = 0; i < load.indices.size(); ++i) {
+      Expr& index = load.indices[i];
+      index = Simplify(index, ranges_);
+      if (!buffer) continue;
+      if (!ProveNonNegative(index, ranges_)) load.guard = And(load.guard, Le(IntLit(0), index));
+      if (!ProveLess(index, buffer->shape[i], ranges_))
+        load.guard = And(load.guard, Lt(index, buffer->shape[i]));
+    }
+    return MakeLoad(load.buffer, load.dtype, load.indices, load.guard);
   }
 
   // Loads from memory get nests of their own; what is left reads registers only.
@@ -419,8 +415,7 @@ class Splitter {
   }
 
   void Split(const Accumulate& update) {
-    std::vector<Expr> operands;
-    for (const Expr& e : update.operands) operands.push_back(Simplify(Hoist(Resolve(e)), ranges_));
+    const std::vector<Expr> operands = ResolveAll(update.operands);
     Expr read = Read(update.name, ResolveAll(update.indices));
     std::vector<Expr> indices = As<Load>(read)->indices;
     std::vector<std::string> kept = LocalAxes(indices);
@@ -437,12 +432,10 @@ class Splitter {
       HACKC_CHECK(!IsMatrix(info.digits) || info.valid == nullptr)
           << info.name << ": a matrix instruction needs a whole number of tiles";
     }
-    for (const std::string& axis : LocalAxes([&] {
-           std::vector<Expr> all = indices;
-           all.insert(all.end(), operands.begin(), operands.end());
-           all.push_back(guard);
-           return all;
-         }())) {
+    std::vector<Expr> all = indices;
+    all.insert(all.end(), operands.begin(), operands.end());
+    all.push_back(guard);
+    for (const std::string& axis : LocalAxes(all)) {
       if (!absl::c_linear_search(axes, axis)) axes.push_back(axis);
     }
     Nest(axes, {MakeStmt(Accumulate{update.name, indices, operands, guard})});
@@ -463,11 +456,7 @@ class Splitter {
       std::erase_if(loaded_, [&](const auto& entry) {
         return As<Load>(entry.first)->buffer == store.buffer;
       });
-      const auto& own = values_.at(store.buffer);
-      std::vector<Expr> full;
-      for (const std::string& axis : own.axes) full.push_back(Axis(axis));
-      full.insert(full.end(), indices.begin(), indices.end());
-      indices = full;
+      indices = As<Load>(Read(store.buffer, indices))->indices;
     } else {
       for (const AxisInfo& info : context_) guard = And(guard, info.valid);
     }
