@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/codegen/cuda_emitter.h"
 
-#include <array>
+#include <bit>
 
 #include "compiler/codegen/cuda_expr.h"
 #include "compiler/ir/rewrite.h"
@@ -60,11 +60,9 @@ class Emitter {
 
   void SetBuiltinRanges() {
     exprs_.ranges().SetBuiltin(ir::BuiltinKind::kThread, {0, kernel_.threads - 1});
-    constexpr std::array kBlocks = {ir::BuiltinKind::kBlockX, ir::BuiltinKind::kBlockY,
-                                    ir::BuiltinKind::kBlockZ};
-    HACKC_CHECK(kernel_.grid.size() == kBlocks.size()) << kernel_.fn.name;
-    for (size_t i = 0; i < kBlocks.size(); ++i) {
-      exprs_.ranges().SetBuiltin(kBlocks[i],
+    HACKC_CHECK(kernel_.grid.size() == 3) << kernel_.fn.name;
+    for (int i = 0; i < 3; ++i) {
+      exprs_.ranges().SetBuiltin(ir::BlockIndex(i),
                                  {0, ir::Bounds(kernel_.grid[i], exprs_.ranges()).max - 1});
     }
   }
@@ -195,11 +193,9 @@ class Emitter {
   static const char* VectorType(int64_t bytes) {
     HACKC_CHECK(bytes > 0 && bytes <= 16 && (bytes & (bytes - 1)) == 0)
         << "no vector of " << bytes << " bytes";
-    return bytes == 16  ? "uint4"
-           : bytes == 8 ? "uint2"
-           : bytes == 4 ? "unsigned"
-           : bytes == 2 ? "unsigned short"
-                        : "unsigned char";
+    static constexpr const char* kTypes[] = {"unsigned char", "unsigned short", "unsigned", "uint2",
+                                             "uint4"};
+    return kTypes[std::countr_zero(static_cast<uint64_t>(bytes))];
   }
 
   void Emit(const ir::VectorLoad& load) {
@@ -302,10 +298,7 @@ class Emitter {
 
   std::string Operand(const std::string& memory, const std::vector<Expr>& indices,
                       const ir::OperandLayout& layout) {
-    const int mode = layout.swizzle == 0     ? 0
-                     : layout.swizzle == 128 ? 1
-                     : layout.swizzle == 64  ? 2
-                                             : 3;
+    const int mode = layout.swizzle == 0 ? 0 : 1 + std::countr_zero(128u / layout.swizzle);
     return Cat(exprs_.prelude().Use("wgmma_operand"), "(", exprs_.Address(memory, indices), ", ",
                layout.leading, ", ", layout.stride, ", ", mode, ")");
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/ir/rewrite.h"
 #include "compiler/ir/shared_layout.h"
 #include "compiler/ir/text_lexer.h"
 #include "compiler/support/cat.h"
@@ -105,10 +106,12 @@ std::string CudaExprs::PrintNode(const Expr& e, int& precedence) {
   if (const auto* n = As<ir::IntLiteral>(e)) {
     if (n->dtype == DType::kBool) return n->value ? "true" : "false";
     if (n->value < 0) precedence = kUnary;
-    bool fits = n->value > std::numeric_limits<int32_t>::min() &&
-                n->value <= std::numeric_limits<int32_t>::max();
-    HACKC_CHECK(fits || n->dtype == DType::kI64) << n->value << " is no int";
-    return Cat(n->value, n->dtype == DType::kI64 ? "LL" : "");
+    const bool wide = n->dtype == DType::kI64;
+    HACKC_CHECK(wide || n->value == static_cast<int32_t>(n->value)) << n->value << " is no int";
+    const std::string_view suffix = wide ? "LL" : "";
+    // The literal of the least number would be one that no type holds, negated.
+    if (n->value == (wide ? INT64_MIN : INT32_MIN)) return Cat("(", n->value + 1, suffix, " - 1)");
+    return Cat(n->value, suffix);
   }
   if (const auto* n = As<ir::FloatLiteral>(e)) {
     if (std::signbit(n->value)) precedence = kUnary;
@@ -120,6 +123,10 @@ std::string CudaExprs::PrintNode(const Expr& e, int& precedence) {
     static constexpr const char* kNames[] = {"thread", "block_x", "block_y", "block_z"};
     builtins_.insert(n->kind);
     return names_.Get(Names::Kind::kBuiltin, kNames[static_cast<size_t>(n->kind)]);
+  }
+  if (As<ir::Unary>(e) || As<ir::Binary>(e)) {
+    HACKC_CHECK(!IsStorageOnly(ir::Children(e)[0]->dtype))
+        << "arithmetic on " << ir::Name(ir::Children(e)[0]->dtype) << ": " << ir::Print(e);
   }
   if (const auto* n = As<ir::Unary>(e)) return PrintUnary(*n, e->dtype, precedence);
   if (const auto* n = As<ir::Binary>(e)) return PrintBinary(*n, precedence);
@@ -135,7 +142,7 @@ std::string CudaExprs::PrintNode(const Expr& e, int& precedence) {
     std::string element = Element(n->buffer, n->indices);
     if (!n->guard) return element;
     precedence = kTernary;
-    return Cat(PrintAbove(n->guard, kTernary + 1), " ? ", element, " : ", Type(n->dtype), "(0)");
+    return Cat(PrintAbove(n->guard, kTernary + 1), " ? ", element, " : (", Type(n->dtype), ")0");
   }
   HACKC_FAIL() << "no text for " << ir::Print(e);
   return {};
@@ -156,8 +163,6 @@ std::string CudaExprs::PrintFloat(double value, DType dtype) {
 }
 
 std::string CudaExprs::PrintUnary(const ir::Unary& n, DType dtype, int& precedence) {
-  HACKC_CHECK(!IsStorageOnly(dtype))
-      << "arithmetic on " << ir::Name(dtype) << ": " << ir::Print(n.a);
   if (n.op == UnaryOp::kNeg || n.op == UnaryOp::kNot) {
     precedence = kUnary;
     return Cat(n.op == UnaryOp::kNeg ? "-" : "!", PrintAbove(n.a, kUnary + 1));
@@ -172,8 +177,6 @@ std::string CudaExprs::PrintUnary(const ir::Unary& n, DType dtype, int& preceden
 
 std::string CudaExprs::PrintBinary(const ir::Binary& n, int& precedence) {
   DType dtype = n.a->dtype;
-  HACKC_CHECK(!IsStorageOnly(dtype))
-      << "arithmetic on " << ir::Name(dtype) << ": " << ir::Print(n.a);
   auto call = [&](std::string_view function) {
     return Cat(function, "(", Print(n.a), ", ", Print(n.b), ")");
   };

@@ -2,28 +2,24 @@
 #include "compiler/codegen/names.h"
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
 #include "compiler/codegen/prelude.h"
 
 namespace hackc::codegen {
 namespace {
 
-// Keywords that an IR name might be, and the built-in functions and variables that generated text
-// uses.
-constexpr std::string_view kReserved[] = {
-    "alignas",   "and",      "asm",      "auto",        "bool",     "break",    "case",
-    "char",      "class",    "const",    "continue",    "default",  "delete",   "do",
-    "double",    "else",     "enum",     "extern",      "false",    "float",    "for",
-    "friend",    "goto",     "if",       "inline",      "int",      "long",     "mutable",
-    "namespace", "new",      "not",      "operator",    "or",       "private",  "public",
-    "register",  "return",   "short",    "signed",      "sizeof",   "static",   "struct",
-    "switch",    "template", "this",     "throw",       "true",     "try",      "typedef",
-    "typename",  "union",    "unsigned", "using",       "virtual",  "void",     "volatile",
-    "while",     "xor",      "abs",      "cos",         "cosf",     "erf",      "erff",
-    "exp",       "exp2",     "exp2f",    "expf",        "fabs",     "fabsf",    "fmax",
-    "fmaxf",     "fmin",     "fminf",    "log",         "logf",     "max",      "min",
-    "pow",       "powf",     "rsqrt",    "rsqrtf",      "sin",      "sinf",     "sqrt",
-    "sqrtf",     "tanh",     "tanhf",    "threadIdx",   "blockIdx", "blockDim", "gridDim",
-    "warpSize",  "uint2",    "uint4",    "hackc_shared"};
+// The keywords of C++20, and the built-in functions and variables that generated text uses.
+constexpr std::string_view kReserved =
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t "
+    "char32_t class compl concept const const_cast consteval constexpr constinit continue "
+    "co_await co_return co_yield decltype default delete do double dynamic_cast else enum "
+    "explicit export extern false float for friend goto if inline int long mutable namespace new "
+    "noexcept not not_eq nullptr operator or or_eq private protected public register "
+    "reinterpret_cast requires return short signed sizeof static static_assert static_cast struct "
+    "switch template this thread_local throw true try typedef typeid typename union unsigned "
+    "using virtual void volatile wchar_t while xor xor_eq abs cos cosf erf erff exp exp2 exp2f "
+    "expf fabs fabsf fmax fmaxf fmin fminf log logf max min pow powf rsqrt rsqrtf sin sinf sqrt "
+    "sqrtf tanh tanhf threadIdx blockIdx blockDim gridDim warpSize uint2 uint4 hackc_shared";
 
 }  // namespace
 
@@ -34,7 +30,7 @@ std::string Sanitize(std::string_view name) {
 }
 
 Names::Names() {
-  for (std::string_view word : kReserved) taken_.Add(word);
+  for (std::string_view word : absl::StrSplit(kReserved, ' ')) taken_.Add(word);
   for (std::string_view word : Prelude::Names()) taken_.Add(word);
 }
 

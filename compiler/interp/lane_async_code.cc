@@ -190,7 +190,7 @@ LaneCode::Runner LaneCode::CompileOne(const ir::BulkStore& n) {
     const int lane = active[0];
     std::vector<int64_t> at;
     for (const auto& e : coordinates) at.push_back(e->Eval(state_, active)[lane].i);
-    state_.warps->StartStore();
+    state_.warps->StartStore(lane);
     const Accessor read = state_.warps->StoreAccess(lane, state_.block, false),
                    write = state_.warps->StoreAccess(lane, state_.block, true);
     ForEachInBox(*map, at, *source.memory, Offsets(source, active, 1)[lane],

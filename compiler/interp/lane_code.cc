@@ -6,9 +6,12 @@
 #include <limits>
 
 #include "compiler/interp/warp_matrix.h"
+#include "compiler/support/saturate.h"
 
 namespace hackc::interp {
 namespace {
+
+constexpr int64_t kMaxStates = 1 << 24;  // of all lanes
 
 // state = state combined with one lifted operand (the monoid's algebra is in ir/monoid.h).
 void Combine(ir::Monoid monoid, Arithmetic arithmetic, const double* operands, double* s) {
@@ -151,8 +154,10 @@ LaneCode::Runner LaneCode::CompileOne(const ir::Accumulator& n) {
     acc.extents.push_back(value->Eval(state_, {0})[0].i);
     if (acc.extents.back() < 1 || acc.extents.back() > (1 << 24))
       Fail("extent ", acc.extents.back());
-    acc.count *= acc.extents.back();
+    acc.count = SaturatedProduct(acc.count, acc.extents.back());
   }
+  if (acc.count > kMaxStates / state_.lanes)
+    Fail("accumulator ", n.name, ": more than ", kMaxStates / state_.lanes, " elements");
   const std::vector<double> identity = ir::Identity(n.monoid);
   acc.components = static_cast<int>(identity.size());
   acc.states.resize(acc.count * acc.components * state_.lanes);

@@ -229,12 +229,11 @@ void LaneExpr::EvalCast(LaneState& state, const Active& active) {
       const double value = from_float ? a[lane].f : static_cast<double>(a[lane].i);
       result_[lane].f = RoundStored(state.arithmetic, dtype_, value);
     } else if (from_float) {
-      const double value = RoundTo(dtype_, a[lane].f);
-      if (!(value >= -9.2e18 && value <= 9.2e18))
-        Fail("cast of ", a[lane].f, " to ", ir::Name(dtype_));
-      result_[lane].i = static_cast<int64_t>(value);
+      result_[lane].i = ToInteger(dtype_, children_[0]->dtype_, a[lane].f);
     } else {
-      result_[lane].i = dtype_ == ir::DType::kBool ? a[lane].i != 0 : a[lane].i;
+      result_[lane].i = dtype_ == ir::DType::kBool  ? a[lane].i != 0
+                        : dtype_ == ir::DType::kI32 ? static_cast<int32_t>(a[lane].i)
+                                                    : a[lane].i;
     }
   }
 }

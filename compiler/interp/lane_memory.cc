@@ -65,7 +65,10 @@ std::string LaneMemory::ElementText(int64_t offset) const {
 
 void LaneMemory::TraceWarps(int threads) {
   threads_ = threads;
-  if (!traces_.empty()) readers_.resize(count_);
+  if (!traces_.empty()) {
+    readers_.resize(count_);
+    adders_.resize(count_);
+  }
   if (space_ == Space::kLane) touched_.assign(cells_.size(), -1);
 }
 
@@ -95,12 +98,30 @@ void LaneMemory::Race(int64_t offset, const char* what, int lane, int block,
 }
 
 // Units see what threads wrote only behind a proxy fence.
-void LaneMemory::CheckFenced(int64_t offset, const Trace& trace, const Accessor& by) const {
-  if (!by.fenced || trace.writer < 0 || trace.writer >= threads_) return;
-  if (trace.writer_block == by.block && trace.writer_epoch > by.fenced[trace.writer]) {
+void LaneMemory::CheckFenced(int64_t offset, const Past& write, const Accessor& by) const {
+  if (!by.fenced || write.lane < 0 || write.lane >= threads_) return;
+  if (write.block == by.block && write.epoch > by.fenced[write.lane]) {
     Fail(ElementText(offset), ": ", Who(by.lane, by.block), " after a write by ",
-         Who(trace.writer, trace.writer_block), " with no proxy_fence between");
+         Who(write.lane, write.block), " with no proxy_fence between");
   }
+}
+
+void LaneMemory::CheckAfter(const PastOf& past, int64_t offset, const char* what,
+                            const Accessor& by) const {
+  for (const Past& access : past[offset]) {
+    if (Unordered(access.lane, access.block, access.epoch, by))
+      Race(offset, what, access.lane, access.block, by);
+    if (&past == &adders_) CheckFenced(offset, access, by);
+  }
+}
+
+void LaneMemory::Note(std::vector<Past>& past, const Accessor& by) {
+  for (Past& access : past) {
+    if (access.lane != by.lane || access.block != by.block) continue;
+    access.epoch = by.epoch;
+    return;
+  }
+  past.push_back({by.lane, by.block, by.epoch});
 }
 
 void LaneMemory::FailRead(int64_t offset, const Accessor& by) const {
@@ -115,15 +136,10 @@ void LaneMemory::TraceRead(int64_t offset, const Accessor& by) {
   Trace& trace = traces_[offset];
   if (Unordered(trace.writer, trace.writer_block, trace.writer_epoch, by))
     Race(offset, "read of a written element", trace.writer, trace.writer_block, by);
-  CheckFenced(offset, trace, by);
+  CheckFenced(offset, {trace.writer, trace.writer_block, trace.writer_epoch}, by);
   if (threads_ != 0) {
-    for (Reader& reader : readers_[offset]) {
-      if (reader.lane != by.lane || reader.block != by.block) continue;
-      reader.epoch = by.epoch;
-      return;
-    }
-    readers_[offset].push_back({by.lane, by.block, by.epoch});
-    return;
+    CheckAfter(adders_, offset, "read of a written element", by);
+    return Note(readers_[offset], by);
   }
   const bool again = trace.reader_epoch == by.epoch && trace.reader != by.lane;
   trace.reader = again ? kMany : by.lane;
@@ -147,15 +163,18 @@ void LaneMemory::CheckWrite(int64_t offset, const Accessor& by) {
   const bool both_atomic = trace.writer_atomic && by.atomic;
   const bool unordered = Unordered(trace.writer, trace.writer_block, trace.writer_epoch, by);
   if (unordered && !both_atomic) Race(offset, "second write", trace.writer, trace.writer_block, by);
-  CheckFenced(offset, trace, by);
+  CheckFenced(offset, {trace.writer, trace.writer_block, trace.writer_epoch}, by);
   if (Unordered(trace.reader, trace.reader_block, trace.reader_epoch, by))
     Race(offset, "write of a read element", trace.reader, trace.reader_block, by);
   if (threads_ != 0) {
-    for (const Reader& reader : readers_[offset]) {
-      if (Unordered(reader.lane, reader.block, reader.epoch, by))
-        Race(offset, "write of a read element", reader.lane, reader.block, by);
-    }
+    CheckAfter(readers_, offset, "write of a read element", by);
     readers_[offset].clear();
+    if (by.atomic) {
+      Note(adders_[offset], by);
+    } else {
+      CheckAfter(adders_, offset, "second write", by);
+      adders_[offset].clear();
+    }
   }
   trace.writer_block = both_atomic && trace.writer_block != by.block ? kMany : by.block;
   trace.writer = both_atomic && unordered && threads_ == 0 ? kMany : by.lane;
@@ -216,7 +235,9 @@ void LaneMemory::Poison() { std::fill(states_.begin(), states_.end(), State::kPo
 void LaneMemory::StartBlock() {
   Poison();
   std::fill(traces_.begin(), traces_.end(), Trace());
-  for (std::vector<Reader>& readers : readers_) readers.clear();
+  for (PastOf* past : {&readers_, &adders_}) {
+    for (std::vector<Past>& of_one : *past) of_one.clear();
+  }
   std::fill(touched_.begin(), touched_.end(), -1);
 }
 

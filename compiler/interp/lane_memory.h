@@ -119,9 +119,10 @@ class LaneMemory {
     bool writer_atomic = false;
     int reader = kNone, reader_block = kNone, reader_epoch = kNone;
   };
-  struct Reader {
+  struct Past {  // access
     int lane, block, epoch;
   };
+  using PastOf = std::vector<std::vector<Past>>;  // by element
 
   int64_t Slot(int64_t offset, const Accessor& by) const {
     return space_ == Space::kLane ? offset * lanes_ + by.lane : offset;
@@ -132,7 +133,10 @@ class LaneMemory {
   std::string ElementText(int64_t offset) const;
   void CheckWrite(int64_t offset, const Accessor& by);
   bool Unordered(int lane, int block, int epoch, const Accessor& by) const;
-  void CheckFenced(int64_t offset, const Trace& trace, const Accessor& by) const;
+  // The access comes after all of them.
+  void CheckAfter(const PastOf& past, int64_t offset, const char* what, const Accessor& by) const;
+  static void Note(std::vector<Past>& past, const Accessor& by);
+  void CheckFenced(int64_t offset, const Past& write, const Accessor& by) const;
   std::string Who(int lane, int block) const;
   [[noreturn]] void Race(int64_t offset, const char* what, int lane, int block,
                          const Accessor& by) const;
@@ -149,8 +153,9 @@ class LaneMemory {
   std::vector<Cell> cells_;
   std::vector<State> states_;
   std::vector<Trace> traces_;
-  int threads_ = 0;                           // not 0: warps run on their own
-  std::vector<std::vector<Reader>> readers_;  // then: since the last write
+  int threads_ = 0;           // not 0: warps run on their own
+  PastOf readers_;            // then: since the last write
+  PastOf adders_;             // then: atomic writes since the last other write
   std::vector<int> touched_;  // then, of registers: wgmma fences before the last access
 };
 

@@ -44,6 +44,16 @@ double ApplyFloat(BinaryOp op, double a, double b) {
   return 0;
 }
 
+int64_t ToInteger(ir::DType to, ir::DType from, double value) {
+  if (to == ir::DType::kBool) return value != 0;
+  const bool wide = to == ir::DType::kI64;
+  const int64_t least = wide ? INT64_MIN : INT32_MIN, most = wide ? INT64_MAX : INT32_MAX;
+  if (std::isnan(value)) return wide || from == ir::DType::kF64 ? least : 0;
+  // The least is a power of two: exact, and so is the first number that is too large.
+  if (value <= static_cast<double>(least)) return least;
+  return value >= -static_cast<double>(least) ? most : static_cast<int64_t>(value);
+}
+
 int64_t ApplyInteger(UnaryOp op, int64_t a) {
   const int64_t negated = static_cast<int64_t>(-static_cast<uint64_t>(a));
   if (op == UnaryOp::kNeg) return negated;

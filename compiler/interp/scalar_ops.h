@@ -29,6 +29,10 @@ int64_t ApplyInteger(ir::UnaryOp op, int64_t a);         // kNeg, kAbs, kNot
 // out of range.
 std::optional<int64_t> ApplyInteger(ir::BinaryOp op, int64_t a, int64_t b);
 
+// A float of type `from` as an integer or bool, as `cvt` of the GPU does it: towards 0, what is too
+// large is the largest there is.
+int64_t ToInteger(ir::DType to, ir::DType from, double value);
+
 // Rounding of an operation's result of type `dtype`.
 inline double RoundResult(Arithmetic arithmetic, ir::DType dtype, double value) {
   if (arithmetic != Arithmetic::kHardware) return value;

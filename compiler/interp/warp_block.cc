@@ -43,14 +43,26 @@ void WarpBlock::Run(WarpHooks hooks, const std::function<void(int warp)>& body) 
   wgmma_.assign(lanes_ / 32, {});
   stores_ = 0;
   store_groups_.clear();
+  uncommitted_.clear();
 
   hooks.state = [this] { return StateText(); };
   WarpScheduler scheduler(lanes_ / 32, seed_++, std::move(hooks));
   scheduler_ = &scheduler;
   scheduler.Run(body);
   scheduler_ = nullptr;
+  CheckEnd();
+}
+
+void WarpBlock::CheckEnd() const {
+  for (int lane : uncommitted_) Fail("thread ", lane, " ends before it commits its bulk stores");
   for (const auto& [lane, groups] : store_groups_) {
     if (!groups.empty()) Fail("thread ", lane, " ends while its bulk stores read shared memory");
+  }
+  for (const auto& [name, barriers] : mbarriers_) {
+    for (size_t i = 0; i < barriers.size(); ++i) {
+      if (barriers[i].filled > barriers[i].waited)
+        Fail("the block ends and nothing has waited at @", name, "[", i, "] for bulk loads");
+    }
   }
 }
 
@@ -149,6 +161,7 @@ void WarpBlock::Wait(const LaneMemory& memory, const std::vector<int64_t>& index
                             });
     }
     order_[lane].Join(barrier->done);
+    barrier->waited = barrier->phase;
   }
 }
 
@@ -158,6 +171,7 @@ void WarpBlock::Load(LaneMemory& target, std::vector<Element> elements, const La
   const Order& order = order_[lane];
   const Accessor by{barrier->unit, block, barrier->phase + 1, order.seen.data(),
                     order.fenced.data()};
+  barrier->filled = by.epoch;
   for (const Element& element : elements) target.Launch(element.offset, by);
   scheduler_->Later([&target, elements = std::move(elements), barrier, block] {
     for (const Element& element : elements) {

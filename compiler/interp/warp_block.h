@@ -14,6 +14,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -68,8 +69,14 @@ class WarpBlock {
             int64_t index, int lane, int block);
   // Reading (`write` false) and writing of one bulk store by `lane`, as its unit sees memory.
   Accessor StoreAccess(int lane, int block, bool write) const;
-  void StartStore() { ++stores_; }
-  void CommitStores(int lane) { store_groups_[lane].push_back(stores_); }
+  void StartStore(int lane) {
+    ++stores_;
+    uncommitted_.insert(lane);
+  }
+  void CommitStores(int lane) {
+    store_groups_[lane].push_back(stores_);
+    uncommitted_.erase(lane);
+  }
   void WaitForStores(int lane, int pending, bool read);
 
   // ---- wgmma ----
@@ -94,7 +101,8 @@ class WarpBlock {
     int count = 0, pending = 0;
     int64_t bytes = 0;  // expected and not yet there
     int phase = 0;
-    Order arrived, done;  // published in phases so far; in those that are over
+    int filled = 0, waited = 0;  // phases up to the last that bytes come in, that is waited for
+    Order arrived, done;         // published in phases so far; in those that are over
   };
   struct Meeting {
     int threads = 0;
@@ -122,6 +130,7 @@ class WarpBlock {
   void Publish(int lane, Order& into);
   Mbarrier& Ready(const LaneMemory& memory, int64_t index, int lane);
   static void Advance(Mbarrier& barrier);
+  void CheckEnd() const;  // nothing is left that the block's memory must outlive
   std::string StateText() const;
 
   int lanes_;
@@ -136,6 +145,7 @@ class WarpBlock {
   std::vector<int> wgmma_epochs_;                           // by warpgroup
   std::vector<WgmmaQueue> wgmma_;                           // by warp
   int stores_ = 0;
+  std::set<int> uncommitted_;                    // threads with stores that no group holds
   std::map<int, std::deque<int>> store_groups_;  // by thread: epoch of the last store of each group
 };
 

@@ -12,25 +12,22 @@
 namespace hackc::ir {
 namespace {
 
-void Factors(const Expr& e, std::vector<Expr>& factors, int64_t& constant) {
-  const Binary* product = As<Binary>(e);
-  if (product && product->op == BinaryOp::kMul) {
-    Factors(product->a, factors, constant);
-    Factors(product->b, factors, constant);
-  } else if (auto value = AsInt(e);
-             value && *value > 0 && *value < (1 << 30) && constant < (1 << 30)) {
-    constant *= *value;
-  } else {
-    factors.push_back(e);
+// Adds to `factors` those of `e` that are no positive constants; gives the product of those that
+// are.
+int64_t Factors(const Expr& e, std::vector<Expr>& factors) {
+  int64_t constant = 1;
+  for (const Expr& factor : Flatten(e, BinaryOp::kMul)) {
+    const int64_t value = AsInt(factor).value_or(0);
+    const bool counts = value > 0 && value < (1 << 30) && constant < (1 << 30);
+    counts ? void(constant *= value) : factors.push_back(factor);
   }
+  return constant;
 }
 
 // a / b where b's factors are among a's.
 std::optional<Expr> Quotient(const Expr& a, const Expr& b) {
   std::vector<Expr> of_a, of_b;
-  int64_t constant_a = 1, constant_b = 1;
-  Factors(a, of_a, constant_a);
-  Factors(b, of_b, constant_b);
+  const int64_t constant_a = Factors(a, of_a), constant_b = Factors(b, of_b);
   if (constant_a % constant_b != 0) return std::nullopt;
   for (const Expr& factor : of_b) {
     auto it = absl::c_find_if(of_a, [&](const Expr& e) { return Equal(e, factor); });
@@ -40,6 +37,14 @@ std::optional<Expr> Quotient(const Expr& a, const Expr& b) {
   Expr quotient = IntLit(constant_a / constant_b);
   for (const Expr& factor : of_a) quotient = quotient * factor;
   return quotient;
+}
+
+// Proofs walk trees, in which stands as often as it is used what lets share.
+constexpr int kMaxLetNodes = 1000;
+bool IsWithin(const Expr& e, int& nodes) {
+  return !e || (--nodes >= 0 && absl::c_all_of(Children(e), [&](const Expr& child) {
+    return IsWithin(child, nodes);
+  }));
 }
 
 // How often `fact` fits into `goal`: the ratio of their coefficients of a common atom; 1 when there
@@ -57,22 +62,13 @@ int64_t Multiple(const Expr& goal, const Expr& fact) {
 
 }  // namespace
 
-bool IsSum(const Expr& e) {
-  if (IsFloat(e->dtype)) return false;
-  if (const Unary* unary = As<Unary>(e)) return unary->op == UnaryOp::kNeg;
-  const Binary* binary = As<Binary>(e);
-  return binary && (binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kSub ||
-                    binary->op == BinaryOp::kMul || binary->op == BinaryOp::kShl);
-}
-
 bool IsExact(const Expr& e, const RangeMap& ranges) {
   const auto below = [&](const Expr& parent) {
-    const std::vector<Expr> children = Children(parent);
-    return absl::c_all_of(children,
+    return absl::c_all_of(Children(parent),
                           [&](const Expr& child) { return !child || IsExact(child, ranges); });
   };
   if (As<Load>(e)) return true;
-  if (!IsSum(e)) return below(e);
+  if (!IsSum(e) && !AsInt(e)) return below(e);
   const Range bounds = Bounds(e, ranges);
   const Range limits = e->dtype == DType::kI32 ? Range{INT32_MIN, INT32_MAX} : kUnknownRange;
   if (bounds.min < limits.min || bounds.max > limits.max || bounds.min == -kNoLimit ||
@@ -106,11 +102,17 @@ void AccessProver::AssumeBelow(const Expr& axis, const Expr& extent) {
 }
 
 void AccessProver::SetBuiltin(BuiltinKind kind, const Expr& extent) {
-  SetAxis(std::string(Name(kind)), extent);
+  SetAxis(VarOf(kind), extent);
 }
 
 void AccessProver::SetLet(const std::string& name, const Expr& value) {
-  lets_[name] = Resolve(value);
+  const Expr resolved = Resolve(value);
+  int nodes = kMaxLetNodes;
+  if (IsWithin(resolved, nodes)) {
+    lets_[name] = resolved;
+  } else if (IsExact(resolved, ranges_)) {
+    ranges_.SetVar(name, Bounds(resolved, ranges_));
+  }
 }
 
 Expr AccessProver::Resolve(const Expr& e) {
@@ -118,14 +120,14 @@ Expr AccessProver::Resolve(const Expr& e) {
 }
 
 Expr AccessProver::ResolveNode(const Expr& e) {
-  if (const Builtin* builtin = As<Builtin>(e)) return Axis(std::string(Name(builtin->kind)));
+  if (const Builtin* builtin = As<Builtin>(e)) return Axis(VarOf(builtin->kind));
   if (const Var* var = As<Var>(e)) return FindOr(lets_, var->name);
   const Binary* binary = As<Binary>(e);
   if (!binary || (binary->op != BinaryOp::kFloorDiv && binary->op != BinaryOp::kMod))
     return nullptr;
   const Var* axis = As<Var>(binary->a);
   Expr extent = axis ? ranges_.FindExtent(axis->name) : nullptr;
-  if (!extent) return nullptr;
+  if (!extent || Bounds(binary->b, ranges_).min < 0) return nullptr;
   if (const Expr* known = FindOrNull(axes_, e)) return *known;
   std::optional<Expr> quotient = Quotient(extent, binary->b);
   if (!quotient) return nullptr;

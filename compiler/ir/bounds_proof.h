@@ -24,9 +24,6 @@
 
 namespace hackc::ir {
 
-// An integer sum, difference, product, shift to the left or negation: what may leave its dtype.
-bool IsSum(const Expr& e);
-
 // True when no part of `e` leaves its dtype, so that proofs over whole numbers hold. What loads
 // hold and are indexed by is not looked at.
 bool IsExact(const Expr& e, const RangeMap& ranges);

@@ -225,7 +225,7 @@ absl::StatusOr<Expr> ParseExpr(std::string_view text, const ExprScope& scope) {
 bool CanBeSymbol(const std::string& name) {
   const auto e = ParseExpr(name, {});
   const Symbol* symbol = e.ok() ? As<Symbol>(*e) : nullptr;
-  return symbol && symbol->name == name;
+  return symbol && symbol->name == name && name != "if";  // which opens a load's guard
 }
 
 absl::StatusOr<DType> ParseDType(TextLexer& lexer) {

@@ -3,24 +3,19 @@
 
 #include <algorithm>
 
+#include "compiler/ir/linear.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/shared_layout.h"
 
 namespace hackc::ir {
-namespace {
-
-void AddConjuncts(const Expr& e, std::vector<Expr>& conjuncts) {
-  const Binary* binary = As<Binary>(e);
-  if (!binary || binary->op != BinaryOp::kAnd) return conjuncts.push_back(e);
-  AddConjuncts(binary->a, conjuncts);
-  AddConjuncts(binary->b, conjuncts);
-}
-
-}  // namespace
 
 Varies KernelChecks::Control() const {
   Varies most = Varies::kNever;
-  for (Varies v : control_) most = std::max(most, v);
+  for (size_t i = 0; i + 1 < nest_.size(); ++i) {
+    if (const For* loop = As<For>(nest_[i])) most = std::max(most, Dependence(loop->extent));
+    if (const If* branch = As<If>(nest_[i])) most = std::max(most, Dependence(branch->condition));
+    if (As<Role>(nest_[i])) most = std::max(most, Varies::kByWarp);
+  }
   return most;
 }
 
@@ -68,9 +63,7 @@ std::optional<ThreadSet> KernelChecks::Threads() const {
       return std::nullopt;
     const If* branch = As<If>(s);
     if (!branch) continue;
-    std::vector<Expr> conjuncts;
-    AddConjuncts(branch->condition, conjuncts);
-    for (const Expr& conjunct : conjuncts) {
+    for (const Expr& conjunct : Flatten(branch->condition, BinaryOp::kAnd)) {
       if (Dependence(conjunct) == Varies::kNever) continue;  // all of them or none
       const Expr resolved = WithLets(conjunct);
       for (int i = 0; i < 1024; ++i) {

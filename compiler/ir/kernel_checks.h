@@ -37,8 +37,6 @@ class KernelChecks : public StmtVerifier {
 
   Varies Control() const;  // of the statements round the current one
   Varies Dependence(const Expr& e) const;
-  void EnterControl(Varies varies) { control_.push_back(varies); }
-  void LeaveControl() { control_.pop_back(); }
   void SetLet(const Let& let);
   // Their values in the place of integer lets.
   Expr WithLets(const Expr& e) const { return Substitute(e, let_values_); }
@@ -70,7 +68,7 @@ class KernelChecks : public StmtVerifier {
   void CheckUnit(const MbarrierWait& n);
   void CheckUnit(const BulkLoad& n);
   void CheckUnit(const BulkStore& n);
-  void CheckUnit(const BulkCommit&) { commits_.push_back(nest_); }
+  void CheckUnit(const BulkCommit&) { stores_.commits.push_back(Here()); }
   void CheckUnit(const BulkWait& n);
   void CheckUnit(const Wgmma& n);
   void CheckUnit(const WgmmaFence&) { WholeWarpgroups(); }
@@ -80,20 +78,36 @@ class KernelChecks : public StmtVerifier {
   void CheckBlockBarrier() { barrier_after_init_ = true; }
   void CheckUnitsEnd();  // when all statements have been seen
 
+  // A statement that works together with others, where it stands and who gets there.
+  struct Event {
+    std::vector<Stmt> nest;
+    int order = 0;  // in the text
+    ThreadSet threads = {};
+    bool known = true;  // `threads`; false: an error was reported here
+  };
+  Event Here() { return {nest_, order_++}; }
+  void ErrorAt(const Event& event, RuleIn<kKernelRules> rule, const auto&... parts) {
+    const std::vector<Stmt> here = std::exchange(nest_, event.nest);
+    Error(rule, parts...);
+    nest_ = here;
+  }
+  // What is started, committed in groups and waited for: asynchronous copies, bulk stores.
+  struct Transfers {
+    RuleIn<kKernelRules> rule;
+    std::string_view what;
+    bool in_rounds;  // the rest may stand before it in a loop, and be done in the next round
+    std::vector<Event> starts = {}, commits = {}, waits = {};
+  };
+
   const KernelFn& kernel_;
   std::set<std::string> unrolled_;
+  Transfers copies_{"async", "copy", true};
 
  private:
   static bool Holds(const Stmt& s) {
     return !As<Accumulator>(s) && !As<Accumulate>(s) && !As<Combine>(s);
   }
 
-  // A statement on mbarriers, where it stands and who gets there.
-  struct Event {
-    std::vector<Stmt> nest;
-    ThreadSet threads;
-    bool known = true;  // `threads`; false: an error was reported here
-  };
   // Of one array of mbarriers, or at one named barrier.
   struct Meetings {
     int count = 0;  // arrivals of a phase
@@ -101,11 +115,6 @@ class KernelChecks : public StmtVerifier {
     std::vector<Event> arrives = {}, waits = {}, loads = {};
   };
 
-  void ErrorAt(const Event& event, RuleIn<kKernelRules> rule, const auto&... parts) {
-    const std::vector<Stmt> here = std::exchange(nest_, event.nest);
-    Error(rule, parts...);
-    nest_ = here;
-  }
   Meetings* UseOf(const std::string& name, const Expr& index);
   void AddEvent(std::vector<Event>& events, RuleIn<kKernelRules> rule);
   const BulkMap* FindMap(const std::string& name) const {
@@ -121,15 +130,16 @@ class KernelChecks : public StmtVerifier {
   // Bytes of the bulk loads in `block` that complete on the same mbarrier; absent: not a constant.
   std::optional<int64_t> BytesOn(const Block& block, const MbarrierArrive& arrive) const;
   void CheckRelease(const std::string& name, const Meetings& empty);
+  void CheckTransfers(const Transfers& all);
 
   bool barrier_after_init_ = true;
   std::map<std::string, Meetings> meetings_;  // by "@name" or "barrier 1"
-  std::vector<Event> stores_;
-  std::vector<std::vector<Stmt>> commits_, store_waits_;
+  Transfers stores_{"bulk", "store", false};
+  int order_ = 0;
+  std::vector<Event> registers_;  // roles that change how many their threads have
 
   std::unordered_map<std::string, Varies> varies_;    // lets; everything else is the same for all
   std::unordered_map<std::string, Expr> let_values_;  // with the lets in them replaced
-  std::vector<Varies> control_;
 };
 
 }  // namespace hackc::ir

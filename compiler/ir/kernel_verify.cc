@@ -55,24 +55,38 @@ class KernelVerifier : public KernelChecks {
         Error("launch", "clusters of ", kernel_.cluster, " do not fill the grid's ",
               Print(kernel_.grid[0]), " blocks");
       }
-      prover_.SetBuiltin(static_cast<BuiltinKind>(static_cast<int>(BuiltinKind::kBlockX) + i),
-                         kernel_.grid[i]);
+      prover_.SetBuiltin(BlockIndex(i), kernel_.grid[i]);
     }
   }
 
   void Check(const Stmt& s) override {
-    std::visit([&](const auto& n) { CheckNode(n); }, s->node);
+    std::visit(
+        [&]<typename T>(const T& n) {
+          if constexpr (requires { n.guard; }) {
+            T guarded = n;
+            guarded.guard = nullptr;
+            const Varies by = Dependence(n.guard);
+            if (by > Control())  // CheckExpr has seen the rest
+              WalkExprs({MakeStmt(guarded)}, [&](const Expr& e) { CheckShuffles(e, by); });
+          }
+          CheckNode(n);
+        },
+        s->node);
   }
 
   void After(const Stmt& s) override {
-    if (As<For>(s) || As<If>(s) || As<Role>(s)) LeaveControl();
     if (const Let* let = As<Let>(s)) SetLet(*let);
     if (nest_.size() != 1 || s != fn_.body.back()) return;
-    CheckCopies();
+    for (const EarlyRead& read : ReadsInFlight(kernel_))
+      ErrorAt({read.nest}, "async", "@", read.buffer,
+              " is read while a copy into it may be in flight");
     CheckUnitsEnd();
   }
 
-  void CheckExpr(const Expr& e) override { CheckShuffles(e, Control()); }
+  void CheckExpr(const Expr& e) override {
+    CheckShuffles(e, Control());
+    Walk(e, [&](const Load& load) { CheckRegisterIndex(load.buffer, load.indices); });
+  }
 
  private:
   static bool FitsLayout(const Alloc& n) {
@@ -93,10 +107,7 @@ class KernelVerifier : public KernelChecks {
     if (const Binary* binary = As<Binary>(e)) {
       if (binary->op == BinaryOp::kAnd || binary->op == BinaryOp::kOr) decides = binary->a;
     }
-    if (const Load* load = As<Load>(e)) {
-      decides = load->guard;
-      CheckRegisterIndex(load->buffer, load->indices);
-    }
+    if (const Load* load = As<Load>(e)) decides = load->guard;
     const Varies inner = std::max(control, Dependence(decides));
     for (const Expr& child : Children(e)) CheckShuffles(child, child == decides ? control : inner);
   }
@@ -106,7 +117,6 @@ class KernelVerifier : public KernelChecks {
   }
 
   void CheckNode(const For& n) {
-    EnterControl(Dependence(n.extent));
     if (!n.digits.empty()) Error("form", "a loop of Kernel IR has no digits");
     if (n.kind != LoopKind::kUnroll) return;
     const int64_t extent = AsInt(n.extent).value_or(0);
@@ -114,14 +124,12 @@ class KernelVerifier : public KernelChecks {
       Error("form", "unrolled extent `", Print(n.extent), "`, expected 1 to 1024");
     unrolled_.insert(n.axis);
   }
-  void CheckNode(const If& n) { EnterControl(Dependence(n.condition)); }
   void CheckNode(const Store& n) {
     if (n.engine != CopyEngine::kRegisters) Error("form", "a store goes through registers");
     if (n.cache != CacheHint::kNormal &&
         (!IsIn(MemorySpace::kShared, n.buffer) || !As<Load>(n.value)))
       Error("form", "a hint to the caches stands on a copy into shared memory");
     CheckRegisterIndex(n.buffer, n.indices);
-    CheckShuffles(n.value, std::max(Control(), Dependence(n.guard)));
   }
   void CheckNode(const Alloc& n) {
     if (n.space == MemorySpace::kLocal) {
@@ -178,7 +186,7 @@ class KernelVerifier : public KernelChecks {
     const NameInfo* source = Memory(n.source, true, false);
     if (n.bytes != 4 && n.bytes != 8 && n.bytes != 16)
       return Error("async", "a copy of ", n.bytes, " bytes");
-    copies_.push_back(Place());
+    copies_.starts.push_back(Here());
     if (!target || !source) return;
     if (!IsIn(MemorySpace::kShared, n.target) || source->access != Access::kRead ||
         source->dtype != target->dtype) {
@@ -192,10 +200,10 @@ class KernelVerifier : public KernelChecks {
     CheckAccess(n.source, n.source_indices, width);
     CheckAligned("async", n.source, n.source_indices, n.bytes);
   }
-  void CheckNode(const AsyncCommit&) { commits_.push_back(Place()); }
+  void CheckNode(const AsyncCommit&) { copies_.commits.push_back(Here()); }
   void CheckNode(const AsyncWait& n) {
     if (n.pending < 0) Error("async", "waits for ", n.pending, " pending groups");
-    waits_.push_back(Place());
+    copies_.waits.push_back(Here());
   }
 
   void CheckNode(const LoadMatrix& n) {
@@ -235,35 +243,7 @@ class KernelVerifier : public KernelChecks {
       Error("mma", "a fragment begins in the middle of a register");
   }
 
-  // Where a statement stands in program order, and in which statements.
-  struct StmtPlace {
-    int order;
-    std::vector<Stmt> nest;
-  };
-  StmtPlace Place() { return {order_++, nest_}; }
-  static bool Follows(const StmtPlace& later, const StmtPlace& place) {
-    return later.order > place.order || absl::c_any_of(place.nest, [&](const Stmt& s) {
-             return As<For>(s) && absl::c_linear_search(later.nest, s);
-           });
-  }
-  void CheckCopies() {
-    const std::vector<Stmt> here = nest_;
-    for (const EarlyRead& read : ReadsInFlight(kernel_)) {
-      nest_ = read.nest;
-      Error("async", "@", read.buffer, " is read while a copy into it may be in flight");
-    }
-    for (const StmtPlace& copy : copies_) {
-      nest_ = copy.nest;
-      auto follows = [&](const StmtPlace& place) { return Follows(place, copy); };
-      if (absl::c_none_of(commits_, follows)) Error("async", "the copy is never committed");
-      if (absl::c_none_of(waits_, follows)) Error("async", "the copy is never waited for");
-    }
-    nest_ = here;
-  }
-
   const KernelLimits& limits_;
-  int order_ = 0;
-  std::vector<StmtPlace> copies_, commits_, waits_;
 };
 
 }  // namespace

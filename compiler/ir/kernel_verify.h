@@ -16,19 +16,20 @@
 //                 of a ring are counted by the first dimension; all together fit the limit
 //   K5 uniform    a barrier is reached by all threads of the block: the conditions and extents
 //                 round it are the same for all
-//   K6 warp       load_matrix, mma and shuffles are reached by whole warps
+//   K6 warp       load_matrix, mma and shuffles are reached by whole warps, also past guards
 //   K7 vector     a vector moves 2, 4, 8 or 16 bytes between a register array and memory of its
 //                 dtype, both at addresses that are provably multiples of its size
 //   K8 async      a copy moves 4, 8 or 16 bytes from a `read` buffer into shared memory of its
-//                 dtype, both aligned; it is committed and waited for, later or in the next round
-//                 of a loop round it; a slot is read only when the copies into it have been waited
+//                 dtype, both aligned; it is committed and then waited for, later or in the next
+//                 round of a loop round it; a slot is read only when the copies into it have been waited
 //                 for (copies_in_flight.h)
 //   K9 matrix     load_matrix: 1, 2 or 4 matrices of 16-bit elements, from aligned rows of shared
 //                 memory into registers of the same dtype, at an even index
 //   K10 mma       shape and dtype go together; fragments are register arrays of the operands'
 //                 dtype and begin at whole registers, the accumulator is f32
 //   K11 role      a role is no part of a loop, a branch or another role; its warps are in the
-//                 block; registers are a multiple of 8 from 24 to 256 and for whole warpgroups
+//                 block; registers are a multiple of 8 from 24 to 256 and for whole warpgroups, and
+//                 with what a launch gives the other warps no more than 65536 / min_blocks_per_sm
 //   K12 mbarrier  mbarriers are an i64 array of one dimension, initialised once outside loops,
 //                 branches and roles, with a block barrier before their first use; parities are
 //                 provably 0 or 1
@@ -44,7 +45,7 @@
 //                 long as the swizzle (0, 32, 64 or 128 bytes)
 //   K17 bulk      one thread issues a bulk copy, between a box of a tensor map and shared memory of
 //                 its dtype that provably holds it, aligned to 128 bytes or 8 swizzles; bulk stores
-//                 are committed and waited for
+//                 are then committed and then waited for, each beside or round what was before
 //   K18 warpgroup statements on wgmma are reached by whole warpgroups
 //   K19 wgmma     n is a multiple of 8 up to 256; operands are bf16, f16 or f32 (only contiguous in
 //                 k), of their registers or provably within their shared memory, with a pattern of

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/linear.h"
 
+#include <utility>
+
 namespace hackc::ir {
 namespace {
 
@@ -13,23 +15,11 @@ bool Fits(int64_t value) { return value != INT64_MIN; }
 Linear Constant(int64_t value) { return Linear{{}, value}; }
 Linear Atom(const Expr& e) { return Linear{{{e, 1}}, 0}; }
 
-// Factors of a product of atoms in the order that makes a * b and b * a one atom.
-void Factors(const Expr& e, std::vector<Expr>& out) {
-  const Binary* product = As<Binary>(e);
-  if (product && product->op == BinaryOp::kMul) {
-    Factors(product->a, out);
-    Factors(product->b, out);
-  } else {
-    out.push_back(e);
-  }
-}
-
+// With the factors in the order that makes a * b and b * a one atom.
 Expr ProductOfAtoms(const Expr& a, const Expr& b) {
-  std::vector<Expr> factors;
-  Factors(a, factors);
-  Factors(b, factors);
   std::vector<std::pair<std::string, Expr>> keyed;
-  for (const Expr& factor : factors) keyed.emplace_back(Print(factor), factor);
+  for (const Expr& factor : Flatten(a * b, BinaryOp::kMul))
+    keyed.emplace_back(Print(factor), factor);
   absl::c_stable_sort(keyed, [](const auto& x, const auto& y) { return x.first < y.first; });
   Expr product = keyed[0].second;
   for (size_t i = 1; i < keyed.size(); ++i) product = product * keyed[i].second;
@@ -61,6 +51,14 @@ std::optional<Linear> Product(const Linear& a, const Linear& b) {
 }
 
 }  // namespace
+
+std::vector<Expr> Flatten(const Expr& e, BinaryOp op) {
+  const Binary* nest = As<Binary>(e);
+  if (!nest || nest->op != op) return {e};
+  std::vector<Expr> operands = Flatten(nest->a, op);
+  absl::c_copy(Flatten(nest->b, op), std::back_inserter(operands));
+  return operands;
+}
 
 std::optional<Linear> Sum(const Linear& a, const Linear& b) {
   Linear result = a;
@@ -122,16 +120,12 @@ Expr FromLinear(const Linear& linear, DType dtype) {
     Expr part = term.atom * term.coefficient;
     result = result ? result + part : part;
   }
-  bool constant_used = false;
-  if (!result) {
-    result = IntLit(linear.constant, dtype);
-    constant_used = true;
-  }
+  int64_t constant = linear.constant;
+  if (!result) result = IntLit(std::exchange(constant, 0), dtype);
   for (const Linear::Term& term : linear.terms) {
     if (term.coefficient < 0) result = result - term.atom * -term.coefficient;
   }
-  if (constant_used || linear.constant == 0) return result;
-  return linear.constant > 0 ? result + linear.constant : result - -linear.constant;
+  return constant < 0 ? result - -constant : result + constant;
 }
 
 Linear Difference(const Expr& a, const Expr& b) {

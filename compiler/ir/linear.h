@@ -25,6 +25,9 @@ struct Linear {
   int64_t constant = 0;
 };
 
+// What a nest of `op` joins, left to right: a, b and c of (a && (b && c)).
+std::vector<Expr> Flatten(const Expr& e, BinaryOp op);
+
 Linear ToLinear(const Expr& e);  // `e` is kI32 or kI64
 Expr FromLinear(const Linear& linear, DType dtype);
 

@@ -11,9 +11,6 @@
 namespace hackc::ir {
 namespace {
 
-constexpr size_t kMaxRank = 8;
-constexpr int64_t kMaxSymbol = (int64_t{1} << 31) - 1;
-
 bool IsConstantShape(const std::vector<Expr>& shape) {
   return absl::c_all_of(shape, [](const Expr& e) { return AsInt(e).has_value(); });
 }
@@ -27,8 +24,8 @@ void ModuleVerifier::Symbols(const std::vector<SymbolDecl>& declared) {
     line = symbol.line;
     if (!CanBeSymbol(symbol.name)) Error("name", "expressions do not read it as a symbol");
     if (!symbols.insert(symbol.name).second) Error("symbol", "declared twice");
-    if (symbol.min < 0 || symbol.min > symbol.max || symbol.max > kMaxSymbol) {
-      Error("symbol", "expected 0 <= min <= max <= ", kMaxSymbol, ", got ", symbol.min, "..",
+    if (symbol.min < 0 || symbol.min > symbol.max || symbol.max > INT32_MAX) {
+      Error("symbol", "expected 0 <= min <= max <= ", INT32_MAX, ", got ", symbol.min, "..",
             symbol.max);
     }
   }

@@ -57,12 +57,6 @@ Range OfDType(DType dtype) {
   return kUnknownRange;
 }
 
-bool IsSum(BinaryOp op) {
-  return op == BinaryOp::kAdd || op == BinaryOp::kSub || op == BinaryOp::kMul;
-}
-
-Range BoundsOfLinear(const Linear& linear, const RangeMap& ranges);
-
 // Bounds of a product of atoms, factor by factor.
 Range BoundsOfAtom(const Expr& e, const RangeMap& ranges) {
   const Binary* product = As<Binary>(e);
@@ -81,7 +75,7 @@ Range BoundsOfLinear(const Linear& linear, const RangeMap& ranges) {
 }
 
 Range BoundsOfBinary(const Binary& n, const Expr& e, const RangeMap& ranges) {
-  if (IsSum(n.op)) {
+  if (IsSum(e) && n.op != BinaryOp::kShl) {
     // One atom again: coefficients that overflow. Intervals still hold, part by part.
     Linear linear = ToLinear(e);
     if (linear.terms.size() == 1 && linear.terms[0].atom == e && n.op != BinaryOp::kMul) {
@@ -127,16 +121,16 @@ Range BoundsOfBinary(const Binary& n, const Expr& e, const RangeMap& ranges) {
 // negatively; and minima that count negatively, maxima that count positively, to one of their
 // sides. Axes whose extent holds other axes go first, so each substitution only adds axes still to
 // come.
-bool NonNegative(const Linear& linear, const RangeMap& ranges, int budget) {
+bool NonNegative(const Linear& linear, const RangeMap& ranges, int depth, int& steps) {
   if (BoundsOfLinear(linear, ranges).min >= 0) return true;
-  if (budget == 0) return false;
+  if (depth == 0 || --steps < 0) return false;
   for (const Linear::Term& term : linear.terms) {
     Linear rest = linear;
     std::erase_if(rest.terms, [&](const Linear::Term& t) { return t.atom == term.atom; });
     auto pushed_to = [&](const Expr& end) {
       auto scaled = Scaled(ToLinear(end), term.coefficient);
       auto pushed = scaled ? Sum(rest, *scaled) : std::nullopt;
-      return pushed && NonNegative(*pushed, ranges, budget - 1);
+      return pushed && NonNegative(*pushed, ranges, depth - 1, steps);
     };
     if (const Binary* clamp = As<Binary>(term.atom)) {
       const bool is_bound =
@@ -156,12 +150,10 @@ bool NonNegative(const Linear& linear, const RangeMap& ranges, int budget) {
 RangeMap::RangeMap(const std::vector<SymbolDecl>& symbols) {
   for (const SymbolDecl& symbol : symbols) SetSymbol(symbol.name, {symbol.min, symbol.max});
 }
-void RangeMap::SetSymbol(const std::string& name, Range range) { symbols_[name] = Clamp(range); }
 void RangeMap::SetVar(const std::string& name, Range range) {
   vars_[name] = Clamp(range);
   extents_.erase(name);
 }
-void RangeMap::SetBuiltin(BuiltinKind kind, Range range) { builtins_[kind] = Clamp(range); }
 void RangeMap::SetAxis(const std::string& name, const Expr& extent) {
   if (!IsInteger(extent->dtype)) return SetVar(name, OfDType(DType::kI32));
   vars_[name] = {0, std::max<int64_t>(0, Bounds(extent, *this).max - 1)};
@@ -175,11 +167,19 @@ void RangeMap::NarrowVar(const std::string& name, Range range) {
   known->second.max = std::min(known->second.max, range.max);
 }
 
+bool IsSum(const Expr& e) {
+  if (IsFloat(e->dtype)) return false;
+  if (const Unary* unary = As<Unary>(e)) return unary->op == UnaryOp::kNeg;
+  const Binary* binary = As<Binary>(e);
+  return binary && (binary->op == BinaryOp::kAdd || binary->op == BinaryOp::kSub ||
+                    binary->op == BinaryOp::kMul || binary->op == BinaryOp::kShl);
+}
+
 Range Bounds(const Expr& e, const RangeMap& ranges) {
   if (auto value = AsInt(e)) return {Clamp(*value), Clamp(*value)};
   if (const Var* var = As<Var>(e)) return ranges.OfVar(var->name, OfDType(e->dtype));
-  if (const Symbol* s = As<Symbol>(e)) return ranges.OfSymbol(s->name, OfDType(e->dtype));
-  if (const Builtin* b = As<Builtin>(e)) return ranges.OfBuiltin(b->kind, {0, INT32_MAX});
+  if (const Symbol* s = As<Symbol>(e)) return ranges.OfVar(VarOf(s->name), OfDType(e->dtype));
+  if (const Builtin* b = As<Builtin>(e)) return ranges.OfVar(VarOf(b->kind), {0, INT32_MAX});
   if (const Select* select = As<Select>(e)) {
     return Union(Bounds(select->a, ranges), Bounds(select->b, ranges));
   }
@@ -253,8 +253,9 @@ bool Grows(const Expr& e, const std::string& name) {
 }
 
 bool ProveNonNegative(const Expr& e, const RangeMap& ranges) {
-  constexpr int kMaxSubstitutions = 4;
-  return NonNegative(ToLinear(e), ranges, kMaxSubstitutions);
+  constexpr int kMaxSubstitutions = 4;  // one after another
+  int steps = 2000;                     // of all searches for them
+  return NonNegative(ToLinear(e), ranges, kMaxSubstitutions, steps);
 }
 bool ProveLessEqual(const Expr& a, const Expr& b, const RangeMap& ranges) {
   return CanSubtract(a, b) && ProveNonNegative(MakeBinary(BinaryOp::kSub, b, a), ranges);

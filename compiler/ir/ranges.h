@@ -14,10 +14,12 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/ir/buffer.h"
 #include "compiler/ir/expr.h"
+#include "compiler/support/cat.h"
 
 namespace hackc::ir {
 
@@ -30,14 +32,19 @@ struct Range {
 inline constexpr int64_t kNoLimit = int64_t{1} << 60;
 inline constexpr Range kUnknownRange = {-kNoLimit, kNoLimit};
 
+// The variable that stands for a symbol or a hardware index; no name of a program has a space.
+inline std::string VarOf(std::string_view symbol) { return Cat(" ", symbol); }
+inline std::string VarOf(BuiltinKind kind) { return VarOf(Name(kind)); }
+constexpr BuiltinKind BlockIndex(int dim) { return static_cast<BuiltinKind>(1 + dim); }
+
 class RangeMap {
  public:
   RangeMap() = default;
   explicit RangeMap(const std::vector<SymbolDecl>& symbols);
 
-  void SetSymbol(const std::string& name, Range range);
+  void SetSymbol(const std::string& name, Range range) { SetVar(VarOf(name), range); }
   void SetVar(const std::string& name, Range range);
-  void SetBuiltin(BuiltinKind kind, Range range);
+  void SetBuiltin(BuiltinKind kind, Range range) { SetVar(VarOf(kind), range); }
   // A variable with 0 <= name < extent; `extent` is remembered for proofs, and bounded by what is
   // known.
   void SetAxis(const std::string& name, const Expr& extent);
@@ -45,28 +52,23 @@ class RangeMap {
   void NarrowVar(const std::string& name, Range range);
 
   // What was set, or `otherwise`.
-  Range OfSymbol(const std::string& name, Range otherwise) const {
-    return FindOr(symbols_, name, otherwise);
-  }
   Range OfVar(const std::string& name, Range otherwise) const {
     return FindOr(vars_, name, otherwise);
-  }
-  Range OfBuiltin(BuiltinKind kind, Range otherwise) const {
-    return FindOr(builtins_, kind, otherwise);
   }
   Expr FindExtent(const std::string& name) const {  // null when not set by SetAxis
     return FindOr(extents_, name);
   }
 
  private:
-  std::map<std::string, Range> symbols_;
   std::map<std::string, Range> vars_;
-  std::map<BuiltinKind, Range> builtins_;
   std::map<std::string, Expr> extents_;
 };
 
 // Interval that holds every value of the integer (or bool) expression `e`.
 Range Bounds(const Expr& e, const RangeMap& ranges);
+
+// An integer sum, difference, product, shift to the left or negation: what may leave its dtype.
+bool IsSum(const Expr& e);
 
 // A number that divides every value of `e`; 0 when `e` is always 0.
 int64_t KnownDivisor(const Expr& e);

@@ -21,6 +21,8 @@
 
 namespace hackc::ir {
 
+inline constexpr size_t kMaxRank = 8;  // of values, buffers and arrays
+
 // Printed as "K1 launch". Numbers are stable: new rules go to the end of their table.
 struct Rule {
   char level = 0;

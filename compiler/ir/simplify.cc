@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler/ir/bounds_proof.h"
 #include "compiler/ir/linear.h"
 
 namespace hackc::ir {
@@ -58,8 +59,8 @@ class Simplifier {
         Expr sum = FromLinear(Recombine(ToLinear(e)), e->dtype);
         return Equal(sum, e) ? nullptr : By(SimplifyRule::kSum, sum);
       }
-      case BinaryOp::kFloorDiv: return Divide(n->a, n->b, e->dtype);
-      case BinaryOp::kMod: return Modulo(n->a, n->b, e->dtype);
+      case BinaryOp::kFloorDiv:
+      case BinaryOp::kMod: return Quotient(*n, e);
       case BinaryOp::kMin:
       case BinaryOp::kMax: {
         const bool min = n->op == BinaryOp::kMin;
@@ -110,15 +111,22 @@ class Simplifier {
     return sum;
   }
 
-  Expr Divide(const Expr& a, const Expr& b, DType dtype) const {
-    auto divisor = AsInt(b);
-    if (!divisor) {  // 0 <= a < b
-      bool small = ProveNonNegative(a, ranges_) && ProveLess(a, b, ranges_);
-      return small ? By(SimplifyRule::kDivideSmall, IntLit(0, dtype)) : nullptr;
+  Expr Quotient(const Binary& n, const Expr& e) const {
+    const bool modulo = n.op == BinaryOp::kMod;
+    const auto divisor = AsInt(n.b);
+    if (!divisor && ProveNonNegative(n.a, ranges_) && ProveLess(n.a, n.b, ranges_)) {
+      return modulo ? By(SimplifyRule::kModuloSmall, n.a)
+                    : By(SimplifyRule::kDivideSmall, IntLit(0, e->dtype));
     }
-    if (*divisor <= 0) return nullptr;
-    Divided parts = SplitBy(ToLinear(a), *divisor);
-    Expr rest = DivideRest(parts.rest, *divisor, dtype);
+    if (divisor.value_or(0) <= 0) return nullptr;
+    const Expr result = modulo ? Modulo(n.a, *divisor, e->dtype) : Divide(n.a, *divisor, e->dtype);
+    // A dividend that leaves its dtype is another one, however small the quotient.
+    return result && !IsExact(result, ranges_) && IsExact(e, ranges_) ? nullptr : result;
+  }
+
+  Expr Divide(const Expr& a, int64_t divisor, DType dtype) const {
+    Divided parts = SplitBy(ToLinear(a), divisor);
+    Expr rest = DivideRest(parts.rest, divisor, dtype);
     auto total = Sum(Recombine(parts.quotient), ToLinear(rest));
     if (!total) return nullptr;
     const bool split = !parts.quotient.terms.empty() || parts.quotient.constant != 0;
@@ -146,8 +154,7 @@ class Simplifier {
       if (first && *first > 0 && !__builtin_mul_overflow(*first, divisor, &both) &&
           !__builtin_mul_overflow(*first, rest.constant, &offset)) {
         return By(SimplifyRule::kDivideNested,
-                  Divide(FromLinear(Recombine(ToLinear(inner->a + offset)), dtype),
-                         IntLit(both, dtype), dtype));
+                  Divide(FromLinear(Recombine(ToLinear(inner->a + offset)), dtype), both, dtype));
       }
     }
     return FloorDiv(sum, divisor);
@@ -175,15 +182,9 @@ class Simplifier {
     return best;
   }
 
-  Expr Modulo(const Expr& a, const Expr& b, DType dtype) const {
-    auto divisor = AsInt(b);
-    if (!divisor) {  // 0 <= a < b
-      bool small = ProveNonNegative(a, ranges_) && ProveLess(a, b, ranges_);
-      return small ? By(SimplifyRule::kModuloSmall, a) : nullptr;
-    }
-    if (*divisor <= 0) return nullptr;
-    const Divided parts = SplitBy(ToLinear(a), *divisor);
-    Expr result = ModuloRest(parts.rest, *divisor, dtype);
+  Expr Modulo(const Expr& a, int64_t divisor, DType dtype) const {
+    const Divided parts = SplitBy(ToLinear(a), divisor);
+    Expr result = ModuloRest(parts.rest, divisor, dtype);
     const bool split = !parts.quotient.terms.empty() || parts.quotient.constant != 0;
     return split ? By(SimplifyRule::kModuloSplit, result) : result;
   }

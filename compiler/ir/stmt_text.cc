@@ -268,11 +268,8 @@ std::string PathName(const StmtNode& s) {
         using T = std::decay_t<decltype(n)>;
         std::string word(NodeName<T>());
         if constexpr (std::is_same_v<T, For>) return Cat(word, " %", n.axis);
-        if constexpr (std::is_same_v<T, Let> || std::is_same_v<T, Accumulator> ||
-                      std::is_same_v<T, Accumulate>) {
-          return Cat(word, " %", n.name);
-        }
-        if constexpr (requires { n.name; }) return Cat(word, " @", n.name);
+        constexpr bool kIsBuffer = std::is_same_v<T, Alloc> || std::is_same_v<T, Combine>;
+        if constexpr (requires { n.name; }) return Cat(word, kIsBuffer ? " @" : " %", n.name);
         if constexpr (std::is_same_v<T, If>) return Cat(word, " ", Print(n.condition));
         if constexpr (std::is_same_v<T, Role>) return Cat(word, " first ", n.first);
         if constexpr (requires { n.target; }) return Cat(word, " @", n.target);

@@ -2,16 +2,18 @@
 #include "compiler/ir/stmt_verify.h"
 
 #include "compiler/ir/expr_parser.h"
+#include "compiler/ir/linear.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/stmt_text.h"
 #include "compiler/ir/text_lexer.h"
 #include "compiler/support/internal_error.h"
+#include "compiler/support/saturate.h"
 
 namespace hackc::ir {
 namespace {
 
-constexpr size_t kMaxRank = 8;
 constexpr size_t kMaxErrors = 50;
+constexpr int64_t kMaxElements = 1 << 24;  // of an array's dimension, of all of a state
 
 }  // namespace
 
@@ -97,10 +99,11 @@ void StmtVerifier::VerifyBlock(const Block& block) {
     }
     nest_.pop_back();
   }
-  while (scope_.size() > mark) {
-    names_.erase(scope_.back());
-    scope_.pop_back();
-  }
+  LeaveScope(mark);
+}
+
+void StmtVerifier::LeaveScope(size_t mark) {
+  for (; scope_.size() > mark; scope_.pop_back()) names_.erase(scope_.back());
 }
 
 void StmtVerifier::VerifyStmt(const Stmt& s) {
@@ -124,16 +127,19 @@ void StmtVerifier::VerifyStmt(const Stmt& s) {
   } else if (const Accumulator* acc = As<Accumulator>(s)) {
     NameInfo info{.extents = acc->extents, .monoid = acc->monoid};
     info.kind = acc->extents.empty() ? NameInfo::Kind::kScalarState : NameInfo::Kind::kState;
+    int64_t elements = 1;
     for (const Expr& extent : acc->extents) {
-      if (AsInt(extent).value_or(0) < 1)
-        Error("shape", "extent `", Print(extent), "` is not a positive constant");
+      const int64_t value = AsInt(extent).value_or(0);
+      if (value < 1) Error("shape", "extent `", Print(extent), "` is not a positive constant");
+      elements = SaturatedProduct(elements, value);
     }
+    if (elements > kMaxElements) Error("shape", "a state of more than 2^24 elements");
     DeclareName(acc->name, std::move(info));
   } else if (const Alloc* alloc = As<Alloc>(s)) {
     NameInfo info{.kind = NameInfo::Kind::kAlloc, .dtype = alloc->dtype, .alloc = alloc};
     if (alloc->extents.size() > kMaxRank) Error("shape", "more than ", kMaxRank, " dims");
     for (int64_t extent : alloc->extents) {
-      if (extent < 1 || extent > (1 << 24))
+      if (extent < 1 || extent > kMaxElements)
         Error("shape", "extent ", extent, ", expected 1 to 2^24");
       info.extents.push_back(IntLit(extent));
     }
@@ -144,14 +150,13 @@ void StmtVerifier::VerifyStmt(const Stmt& s) {
     VerifyWrite(*store);
   } else if (const If* branch = As<If>(s)) {
     Condition(branch->condition);
-    prover_.Assume(branch->condition);
+    for (const Expr& part : Flatten(branch->condition, BinaryOp::kAnd)) {
+      if (ReadsConstants(part)) prover_.Assume(part);  // the body may change what others load
+    }
   }
   Check(s);
   VerifyBlock(ChildBlock(s));
-  if (As<For>(s)) {  // out of scope with its body
-    names_.erase(scope_.back());
-    scope_.pop_back();
-  }
+  if (As<For>(s)) LeaveScope(scope_.size() - 1);  // its axis goes with its body
   prover_.Leave(facts);
   After(s);
   if (const Let* let = As<Let>(s); let && let->value) {
@@ -202,8 +207,7 @@ const NameInfo* StmtVerifier::Memory(const std::string& name, bool read, bool wr
 
 bool StmtVerifier::ReadsConstants(const Expr& e) const {
   if (!e) return true;
-  const std::vector<const Load*> loads = Loads(e);
-  return absl::c_all_of(loads, [&](const Load* load) {
+  return absl::c_all_of(Loads(e), [&](const Load* load) {
     const NameInfo* info = Find(load->buffer);
     return info && info->kind == NameInfo::Kind::kGlobal && info->access == Access::kRead;
   });
@@ -248,8 +252,21 @@ void StmtVerifier::Expression(const Expr& e, std::string_view what, std::optiona
   Visit(e);
 }
 
-// Sums, products and literals of i32, which the GPU computes in 32 bits.
-void StmtVerifier::VerifyRange(const Expr& e) {
+// Floats are computed in float32 and float64, sums, products and literals of i32 in 32 bits.
+void StmtVerifier::VerifyArithmetic(const Expr& e) {
+  const Binary* n = As<Binary>(e);
+  const DType operand = n || As<Unary>(e) ? Children(e)[0]->dtype : DType::kI32;
+  if (IsFloat(operand) && SizeOf(operand) == 2)  // bf16 and f16 are for storage only
+    return Error("dtype", "`", Print(e), "` computes in ", Name(operand));
+  if (n && IsInteger(e->dtype)) {
+    const Range by = prover_.BoundsOf(n->b);
+    const bool shifts = n->op == BinaryOp::kShl || n->op == BinaryOp::kShr;
+    const bool divides = n->op == BinaryOp::kFloorDiv || n->op == BinaryOp::kMod;
+    if (shifts && (by.min < 0 || by.max >= 8 * SizeOf(e->dtype)))
+      Error("overflow", "`", Print(e), "` may shift by ", by.min < 0 ? by.min : by.max, " bits");
+    if (divides && by.min <= 0 && by.max >= 0 && !prover_.Less(IntLit(0), n->b))
+      Error("overflow", "`", Print(e), "` may divide by 0");
+  }
   if (e->dtype != DType::kI32 || !(As<IntLiteral>(e) || IsSum(e))) return;
   const Range range = prover_.BoundsOf(e);
   if (range.min < INT32_MIN || range.max > INT32_MAX) {
@@ -286,7 +303,7 @@ void StmtVerifier::Visit(const Expr& e) {
       if (lazy && lazy->op == BinaryOp::kOr) prover_.Assume(lazy->a, false);
     }
   }
-  if (errors_.size() == errors) VerifyRange(e);
+  if (errors_.size() == errors) VerifyArithmetic(e);
   prover_.Leave(mark);
 }
 

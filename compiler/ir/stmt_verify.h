@@ -8,11 +8,12 @@
 //   S3 defined   a name is used after its definition, in the body that holds it, as what it is
 //   S4 symbol    0 <= min <= max < 2^31
 //   S5 shape     a buffer's extents are i32 over symbols, positive within their bounds; at most 8
-//                of them
+//                of them; a state has at most 2^24 elements
 //   S6 kind      statements, loops and expressions are of kinds that the level knows
 //   S7 extent    a loop's extent is an i32 expression that loads from `read` buffers only
 //   S8 dtype     loads, variables and stored values have the dtype of what they name; conditions
-//                are bool, indices integers; operands of reductions are f32
+//                are bool, indices integers; operands of reductions are f32; bf16 and f16 are
+//                loaded, cast, chosen and stored, and not computed in
 //   S9 rank      there are as many indices as dimensions
 //   S10 bounds   every index is provably inside its dimension, given the axes, guards and
 //                conditions round it
@@ -20,7 +21,8 @@
 //                are read
 //   S12 operands a reduction gets as many operands as its monoid takes
 //   S13 depth    expressions nest at most kMaxExprDepth levels, statements kMaxBlockDepth
-//   S14 overflow i32 arithmetic stays within 32 bits, given the bounds of symbols and axes
+//   S14 overflow i32 arithmetic stays within 32 bits, given the bounds of symbols and axes; shifts
+//                are by fewer bits than there are, divisors are provably not 0
 //   Not checked: that iterations of free loops write apart.
 //
 // Thread safety: an object belongs to one thread.
@@ -88,9 +90,9 @@ class StmtVerifier {
   void Error(RuleIn<kStmtRules> rule, const auto&... parts) { Report(*rule, Cat(parts...)); }
   void Report(const Rule& rule, std::string_view message);
   const NameInfo* Find(const std::string& name) const;
-  // Rank, index types and bounds of an access of `width` elements along the last dimension.
   // All that `e` loads is the same throughout the function.
   bool ReadsConstants(const Expr& e) const;
+  // Rank, index types and bounds of an access of `width` elements along the last dimension.
   void CheckAccess(const std::string& name, const std::vector<Expr>& indices, int64_t width);
   // The same for a register array or buffer that a statement names, which must be one and be
   // readable / writable.
@@ -107,9 +109,10 @@ class StmtVerifier {
  private:
   void DeclareName(const std::string& name, NameInfo info);
   void VerifyBlock(const Block& block);
+  void LeaveScope(size_t mark);  // forgets the names declared since
   void VerifyStmt(const Stmt& s);
   void Visit(const Expr& e);
-  void VerifyRange(const Expr& e);
+  void VerifyArithmetic(const Expr& e);
   void VerifyVar(const Var& var);
   void VerifyLoad(const Load& load, DType dtype);
   void VerifyWrite(const Store& store);

@@ -20,12 +20,8 @@ std::string Describe(const Token& token) {
   if (token.kind == TokenKind::kEnd) return "the end of the text";
   if (token.kind == TokenKind::kInvalid) return token.string;
   const bool percent = token.kind == TokenKind::kPercentName;
-  const bool sigil = percent || token.kind == TokenKind::kAtName;
-  return Cat("`",
-             !sigil    ? ""
-             : percent ? "%"
-                       : "@",
-             token.text.substr(0, sigil ? token.text.size() : 60), "`");
+  const std::string_view sigil = percent ? "%" : token.kind == TokenKind::kAtName ? "@" : "";
+  return Cat("`", sigil, token.text.substr(0, sigil.empty() ? 60 : token.text.npos), "`");
 }
 
 }  // namespace
@@ -231,14 +227,9 @@ void TextLexer::Scan() {
     }
     return;
   }
-  for (std::string_view pair : kDouble) {
-    if (text_.substr(position_, 2) == pair) {
-      position_ += 2;
-      return finish(TokenKind::kPunctuation, 0);
-    }
-  }
-  if (kSingle.find(c) != std::string_view::npos) {
-    ++position_;
+  const bool pair = absl::c_linear_search(kDouble, text_.substr(position_, 2));
+  if (pair || kSingle.find(c) != std::string_view::npos) {
+    position_ += pair ? 2 : 1;
     return finish(TokenKind::kPunctuation, 0);
   }
   invalid(Cat("the character `", absl::CHexEscape(std::string(1, c)), "`"));

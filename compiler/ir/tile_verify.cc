@@ -135,21 +135,17 @@ class TileVerifier : public StmtVerifier {
     }
   }
 
-  template <typename Extent>
-  void CheckLayout(const std::vector<std::vector<Digit>>& layout,
-                   const std::vector<Extent>& extents) {
+  static int64_t ValueOf(int64_t extent) { return extent; }
+  static int64_t ValueOf(const Expr& extent) { return AsInt(extent).value_or(0); }
+
+  void CheckLayout(const std::vector<std::vector<Digit>>& layout, const auto& extents) {
     if (layout.empty()) return;
     if (layout.size() != extents.size()) {
       return Error("layout", "layout of ", layout.size(), " dimensions for ", extents.size());
     }
     int bits = 0;
     for (size_t i = 0; i < layout.size(); ++i) {
-      int64_t extent = 0;
-      if constexpr (std::is_same_v<Extent, Expr>) {
-        extent = AsInt(extents[i]).value_or(0);
-      } else {
-        extent = extents[i];
-      }
+      const int64_t extent = ValueOf(extents[i]);
       if (CoordinateCount(layout[i]) != extent) {
         Error("layout", "digits of ", CoordinateCount(layout[i]), " coordinates for dimension ", i,
               " of ", extent);

@@ -108,17 +108,17 @@ void KernelChecks::CheckBox(const std::string& map_name, const std::vector<Expr>
 void KernelChecks::CheckUnit(const BulkLoad& n) {
   CheckBox(n.map, n.coordinates, n.target, n.target_indices, true);
   if (Meetings* barriers = UseOf(n.barrier, n.barrier_index))
-    barriers->loads.push_back({nest_, Threads().value_or(ThreadSet()), true});
+    barriers->loads.push_back({nest_, 0, Threads().value_or(ThreadSet())});
 }
 
 void KernelChecks::CheckUnit(const BulkStore& n) {
   CheckBox(n.map, n.coordinates, n.source, n.source_indices, false);
-  stores_.push_back({nest_, {}, true});
+  stores_.starts.push_back(Here());
 }
 
 void KernelChecks::CheckUnit(const BulkWait& n) {
   if (n.pending < 0) Error("bulk", "waits for ", n.pending, " pending groups");
-  store_waits_.push_back(nest_);
+  stores_.waits.push_back(Here());
 }
 
 // ---- wgmma --------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ bool Within(const std::vector<Stmt>& place, const std::vector<Stmt>& other) {
 
 // ---- roles and barriers of groups ---------------------------------------------------------------
 void KernelChecks::CheckUnit(const Role& n) {
-  EnterControl(Varies::kByWarp);
   if (nest_.size() != 1) Error("role", "a role is no part of a loop, a branch or another role");
   if (n.first < 0 || n.warps < 1 || (n.first + n.warps) * 32 > kernel_.threads) {
     Error("role", "warps ", n.first, " to ", n.first + n.warps - 1, " of a block of ",
@@ -31,6 +30,8 @@ void KernelChecks::CheckUnit(const Role& n) {
                            n.first % 4 != 0 || n.warps % 4 != 0)) {
     Error("role", n.registers,
           " registers, expected a multiple of 8 from 24 to 256, for whole warpgroups");
+  } else if (n.registers != 0) {
+    registers_.push_back(Here());
   }
   const Expr thread = MakeBuiltin(BuiltinKind::kThread);
   prover_.Assume(Le(IntLit(32 * n.first), thread));
@@ -51,7 +52,7 @@ void KernelChecks::CheckUnit(const NamedBarrier& n) {
 
 void KernelChecks::AddEvent(std::vector<Event>& events, RuleIn<kKernelRules> rule) {
   const std::optional<ThreadSet> threads = Threads();
-  events.push_back({nest_, threads.value_or(ThreadSet()), threads.has_value()});
+  events.push_back({nest_, order_++, threads.value_or(ThreadSet()), threads.has_value()});
   if (!threads) Error(rule, "which threads get here cannot be told from the thread index");
 }
 
@@ -186,11 +187,39 @@ void KernelChecks::CheckUnitsEnd() {
     }
     if (!all.arrives.empty()) CheckRelease(name, all);
   }
-  for (const Event& store : stores_) {
-    const auto within = [&](const std::vector<Stmt>& place) { return Within(place, store.nest); };
-    if (absl::c_none_of(commits_, within)) ErrorAt(store, "bulk", "the store is never committed");
-    if (absl::c_none_of(store_waits_, within))
-      ErrorAt(store, "bulk", "the store is never waited for");
+  CheckTransfers(copies_);
+  CheckTransfers(stores_);
+  // A launch gives all threads the same, in steps of 8; roles then give and take.
+  const int64_t all = 65536 / std::max(kernel_.min_blocks_per_sm, 1);
+  const int64_t share = std::min<int64_t>(all / std::max(kernel_.threads, 32) / 8 * 8, 255);
+  int64_t used = share * kernel_.threads;
+  for (const Event& event : registers_) {
+    const Role& role = *As<Role>(event.nest.back());
+    used += (role.registers - share) * 32 * std::min(role.warps, 32);
+  }
+  if (used > all && !registers_.empty())
+    ErrorAt(registers_.back(), "role", "the block's threads have ", used, " registers, of ", all);
+}
+
+void KernelChecks::CheckTransfers(const Transfers& all) {
+  const auto follows = [&](const Event& later, const Event& place) {
+    if (later.order > place.order) return all.in_rounds || Within(later.nest, place.nest);
+    return all.in_rounds && absl::c_any_of(place.nest, [&](const Stmt& s) {
+             const For* loop = As<For>(s);
+             return loop && prover_.BoundsOf(loop->extent).max > 1 &&
+                    absl::c_linear_search(later.nest, s);
+           });
+  };
+  for (const Event& start : all.starts) {
+    bool committed = false, waited = false;
+    for (const Event& commit : all.commits) {
+      if (!follows(commit, start)) continue;
+      committed = true;
+      waited |= absl::c_any_of(all.waits, [&](const Event& e) { return follows(e, commit); });
+    }
+    if (waited) continue;
+    ErrorAt(start, all.rule, "the ", all.what, " is never ",
+            committed ? "waited for" : "committed");
   }
 }
 

@@ -189,7 +189,7 @@ TEST_P(Golden, DownToKernels) {
 
 // The folder of compiler/passes/ that holds the pass.
 std::string LevelFolder(const std::string& pass) {
-  for (std::string_view level : kLevelNames) {
+  for (std::string_view level : ir::kNamesOf<Level>) {
     if (fs::exists(Root() / "compiler/passes" / level / (pass + ".cc"))) {
       return std::string(level);
     }

@@ -102,7 +102,7 @@ void CheckCase(const std::string& path) {
     return;
   }
   ASSERT_TRUE(unit.ok()) << unit.status();
-  EXPECT_EQ(kLevelNames[static_cast<size_t>(opt::LevelOf(*unit))], LevelOf(path));
+  EXPECT_EQ(Name(opt::LevelOf(*unit)), LevelOf(path));
   for (const std::string& error : Verify(*unit, {})) {
     const auto hit = std::find_if(expected.begin(), expected.end(), [&](const auto& entry) {
       const std::string& wanted = entry.second;  // "S9: index rank"

@@ -170,7 +170,7 @@ absl::StatusOr<double> CheckProgram(const Model& model, const Plan& plan,
   const Arithmetic arithmetic = exact                            ? Arithmetic::kExact
                                 : level == CheckedLevel::kKernel ? Arithmetic::kHardware
                                                                  : Arithmetic::kStorage;
-  const auto ir_level = *opt::LevelFromName(kCheckedLevelNames[static_cast<size_t>(level)]);
+  const auto ir_level = *ir::FromName<opt::Level>(kCheckedLevelNames[static_cast<size_t>(level)]);
   HACKC_ASSIGN_OR_RETURN(const std::shared_ptr<ProgramRun> program,
                          ProgramRun::Create(plan, ir_level, arithmetic, model.WeightsByName()));
   const RunCall run = [&](const Call& call) -> absl::StatusOr<TensorData> {

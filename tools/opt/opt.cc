@@ -32,10 +32,12 @@ void AddOptions(CLI::App& app, Options& options) {
   app.add_option("--passes", options.passes, "Run exactly these, in this order: a,b; or none");
   app.add_option("--emit", options.emit,
                  "Level to print; without --passes the pipeline's passes up to it are run")
-      ->check(CLI::IsMember(std::vector<std::string>(kLevelNames.begin(), kLevelNames.end())));
+      ->check(CLI::IsMember(
+          std::vector<std::string>(ir::kNamesOf<Level>.begin(), ir::kNamesOf<Level>.end())));
   app.add_flag("--verify", options.verify, "Verify the input and what each pass leaves");
   app.add_flag("--interp", options.interp,
-               "Run input and output on the same random data and compare");
+               "Verify as --verify does, then run input and output on the same random data and "
+               "compare");
   app.add_option("--seed", options.seed, "Of the random data (1)");
   app.add_option("--symbols", options.symbols, "Sizes for --interp: seq=7,batch=1 (others: 5)");
   app.add_option("--target", options.target, "What schedules are chosen for (sm_90a)");
@@ -57,7 +59,7 @@ class Session {
     if (!file.ok()) return FailAt(file.status());
     if (!options_.target.empty()) file->target = options_.target;
     if (absl::Status status = Settle(*file); !status.ok()) return Fail(kExitUsage, status);
-    verify_ = options_.verify || file->verify;
+    verify_ = options_.verify || options_.interp || file->verify;
     if (IsCall(*file)) return RunCall(*file);
 
     absl::StatusOr<Unit> input = absl::InvalidArgumentError("");
@@ -66,7 +68,7 @@ class Session {
     if (!Verified("input", *input)) return kExitWrong;
 
     std::vector<std::string> passes = file->passes;
-    std::optional<Level> emit = LevelFromName(options_.emit);
+    std::optional<Level> emit = FromName<Level>(options_.emit);
     if (passes == std::vector<std::string>{"emit_cuda"}) {
       passes.clear();
       if (!emit && !options_.has_passes) emit = Level::kCuda;
@@ -234,7 +236,7 @@ int RunOpt(const std::vector<std::string>& arguments, std::istream& in, std::ost
   app.footer(
       "Without --passes and --emit the passes run that the text's first line names (# pass: a,b).\n"
       "Exit codes: 0 all is well, 1 the text is no IR or its schedule does not fit, --verify found "
-      "errors or --interp a difference, "
+      "errors or --interp errors or a difference, "
       "2 usage, 3 a pass, another step of the compiler or NVRTC broke off.");
   Options options;
   AddOptions(app, options);

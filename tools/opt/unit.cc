@@ -67,12 +67,6 @@ std::string PrintKernels(const Kernels& kernels,
 
 }  // namespace
 
-std::optional<Level> LevelFromName(std::string_view name) {
-  const auto found = std::find(kLevelNames.begin(), kLevelNames.end(), name);
-  if (found == kLevelNames.end()) return std::nullopt;
-  return static_cast<Level>(found - kLevelNames.begin());
-}
-
 const ir::Function& FunctionOf(const KernelFunction& kernel) {
   return std::visit([](const auto& k) -> const ir::Function& { return k.fn; }, kernel);
 }
@@ -87,7 +81,7 @@ Level LevelOf(const Unit& unit) {
 absl::StatusOr<Unit> Parse(std::string_view text) {
   const std::vector<size_t> starts = Headers(text);
   const std::optional<Level> level =
-      starts.empty() ? std::nullopt : LevelFromName(LevelWord(text.substr(starts[0])));
+      starts.empty() ? std::nullopt : FromName<Level>(LevelWord(text.substr(starts[0])));
   if (!level || *level == Level::kCuda) {
     const size_t before = starts.empty() ? 0 : starts[0];
     return absl::InvalidArgumentError(Cat(

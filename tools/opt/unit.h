@@ -9,7 +9,6 @@
 // Thread safety: pure functions.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,10 +25,9 @@
 namespace hackc::opt {
 
 enum class Level : uint8_t { kGraph, kTensor, kLoop, kTile, kKernel, kCuda };
-inline constexpr std::array<std::string_view, 6> kLevelNames = {"graph", "tensor", "loop",
-                                                                "tile",  "kernel", "cuda"};
-inline std::string_view Name(Level level) { return kLevelNames[static_cast<size_t>(level)]; }
-std::optional<Level> LevelFromName(std::string_view name);
+HACKC_ENUM_NAMES(Level, "graph", "tensor", "loop", "tile", "kernel", "cuda")
+using ir::FromName;
+using ir::Name;
 
 using KernelFunction = std::variant<ir::LoopFn, ir::TileFn, ir::KernelFn>;
 

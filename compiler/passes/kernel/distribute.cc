@@ -76,13 +76,11 @@ class Distributor {
 
   // Several loops may share a grid dimension; the innermost varies fastest.
   std::vector<Expr> BindGrid(const std::vector<const For*>& loops) {
-    static constexpr BuiltinKind kBlocks[] = {BuiltinKind::kBlockX, BuiltinKind::kBlockY,
-                                              BuiltinKind::kBlockZ};
     static constexpr LoopKind kKinds[] = {LoopKind::kGridX, LoopKind::kGridY, LoopKind::kGridZ};
     std::vector<Expr> grid;
     for (int dim = 0; dim < 3; ++dim) {
       Expr size = IntLit(1);
-      Expr index = MakeBuiltin(kBlocks[dim]);
+      Expr index = MakeBuiltin(BlockIndex(dim));
       int left = 0;
       for (const For* loop : loops) left += loop->kind == kKinds[dim];
       for (size_t i = loops.size(); i-- > 0;) {
@@ -94,7 +92,7 @@ class Distributor {
       }
       grid.push_back(Simplify(size, ranges_));
       Range bounds = Bounds(size, ranges_);
-      ranges_.SetBuiltin(kBlocks[dim], {0, bounds.max >= kNoLimit ? kNoLimit : bounds.max - 1});
+      ranges_.SetBuiltin(BlockIndex(dim), {0, bounds.max >= kNoLimit ? kNoLimit : bounds.max - 1});
     }
     return grid;
   }
