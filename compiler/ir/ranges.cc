@@ -34,20 +34,18 @@ int64_t MulSide(int64_t a, int64_t b) {
   return Clamp(static_cast<__int128>(a) * b);
 }
 
-Range Mul(Range a, Range b) {
-  auto [low, high] = std::minmax(
-      {MulSide(a.min, b.min), MulSide(a.min, b.max), MulSide(a.max, b.min), MulSide(a.max, b.max)});
+// Of what grows or falls with each operand.
+Range Corners(Range a, Range b, int64_t (*op)(int64_t, int64_t)) {
+  const auto [low, high] =
+      std::minmax({op(a.min, b.min), op(a.min, b.max), op(a.max, b.min), op(a.max, b.max)});
   return {low, high};
 }
+
+Range Mul(Range a, Range b) { return Corners(a, b, MulSide); }
 
 int64_t DivSide(int64_t a, int64_t b) { return std::abs(a) == kNoLimit ? a : FloorDivide(a, b); }
 
-Range FloorDivide(Range a, Range b) {
-  if (b.min <= 0) return kUnknownRange;
-  auto [low, high] = std::minmax(
-      {DivSide(a.min, b.min), DivSide(a.min, b.max), DivSide(a.max, b.min), DivSide(a.max, b.max)});
-  return {low, high};
-}
+Range FloorDivide(Range a, Range b) { return b.min <= 0 ? kUnknownRange : Corners(a, b, DivSide); }
 
 Range Union(Range a, Range b) { return {std::min(a.min, b.min), std::max(a.max, b.max)}; }
 

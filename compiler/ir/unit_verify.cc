@@ -217,9 +217,9 @@ void KernelChecks::CheckTransfers(const Transfers& all) {
       committed = true;
       waited |= absl::c_any_of(all.waits, [&](const Event& e) { return follows(e, commit); });
     }
-    if (waited) continue;
-    ErrorAt(start, all.rule, "the ", all.what, " is never ",
-            committed ? "waited for" : "committed");
+    if (!waited)
+      ErrorAt(start, all.rule, "the ", all.what, " is never ",
+              committed ? "waited for" : "committed");
   }
 }
 

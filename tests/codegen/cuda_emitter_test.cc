@@ -96,7 +96,7 @@ hackc_test(
   const int m = block_x * 4 + thread / 32;
   const bool inside = m < seq;
   for (int k = 0; k < 2; ++k) {
-    if (inside) y[m * 64 + k * 32 + thread % 32] = float_to_bf16(bf16_to_float(inside ? x[m * 64 + k * 32 + thread % 32] : bf16(0)) * 0.5f);
+    if (inside) y[m * 64 + k * 32 + thread % 32] = float_to_bf16(bf16_to_float(inside ? x[m * 64 + k * 32 + thread % 32] : (bf16)0) * 0.5f);
   }
 }
 )");
@@ -174,6 +174,45 @@ TEST(CudaEmitter, EveryCastAndShuffle) {
   EXPECT_THAT(text, HasSubstr("g[thread] = float_to_bf16(f16_to_float(h[thread + 1]));"));
   EXPECT_THAT(text, HasSubstr("b[thread] = f[thread + 1] != 0;"));
   EXPECT_THAT(text, HasSubstr("__shfl_xor_sync(0xffffffffu, f[thread], 16)"));
+}
+
+TEST(CudaEmitter, AGuardedLoadOfEveryTypeIsZeroOutside) {
+  Block body;
+  std::vector<BufferDecl> buffers;
+  for (DType dtype : {DType::kF64, DType::kF32, DType::kBF16, DType::kF16, DType::kI64, DType::kI32,
+                      DType::kBool}) {
+    const std::string name = Cat("x_", Name(dtype));
+    buffers.push_back({name, dtype, {Seq()}, Access::kReadWrite});
+    const Expr inside = Lt(Thread(), Seq());
+    body.push_back(Put(name, {Thread()}, MakeLoad(name, dtype, {Thread()}, inside), inside));
+  }
+  EXPECT_THAT(Compiled(Kernel(buffers, body)),
+              HasSubstr("x_i64[thread] = thread < seq ? x_i64[thread] : (long long)0;"));
+}
+
+TEST(CudaEmitter, TheLeastIntegersAreSums) {
+  const Block body = {Put("i", {Thread()}, IntLit(INT32_MIN)),
+                      Put("l", {Thread()}, IntLit(INT64_MIN, DType::kI64)),
+                      Put("l", {Thread()}, IntLit(INT32_MIN, DType::kI64))};
+  const std::string text = Compiled(Kernel({{"i", DType::kI32, {Int(128)}, Access::kWrite},
+                                            {"l", DType::kI64, {Int(128)}, Access::kWrite}},
+                                           body));
+  EXPECT_THAT(text, HasSubstr("i[thread] = (-2147483647 - 1);"));
+  EXPECT_THAT(text, HasSubstr("l[thread] = (-9223372036854775807LL - 1);"));
+  EXPECT_THAT(text, HasSubstr("l[thread] = -2147483648LL;"));
+}
+
+TEST(CudaEmitter, NoNameIsAKeyword) {
+  Block body;
+  for (const char* word :
+       {"nullptr",      "catch",        "explicit", "protected",   "constexpr", "noexcept",
+        "typeid",       "alignof",      "decltype", "static_cast", "bitand",    "not_eq",
+        "consteval",    "co_await",     "char16_t", "wchar_t",     "requires",  "export",
+        "thread_local", "dynamic_cast", "concept",  "xor_eq"}) {
+    body.push_back(MakeStmt(Let{word, Thread()}));
+    body.push_back(Put("y", {MakeVar(word, DType::kI32)}, FloatLit(1)));
+  }
+  Compiled(Kernel({{"y", DType::kF32, {Int(128)}, Access::kWrite}}, body));
 }
 
 TEST(CudaEmitter, ParenthesesKeepTheTree) {

@@ -8,6 +8,7 @@
 
 #include "compiler/interp/warp_matrix.h"
 #include "compiler/ir/stmt_text.h"
+#include "compiler/support/cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -369,6 +370,88 @@ TEST(KernelInterpreter, ArithmeticIsThatOfFloat32) {
   run.buffers["x"] = TensorData::Filled(DType::kF32, {64}, 16777216);  // 2^24: adding 1 is lost
   ASSERT_TRUE(RunText(Kernel("@y[thread.x] = ((@x[thread.x] + 1.0) - @x[thread.x])"), run).ok());
   EXPECT_EQ(run.buffers["y"].values[0], 0);
+}
+
+TEST(KernelInterpreter, CastsToIntegersAreThoseOfTheGpu) {
+  FunctionRun run;
+  run.buffers["x"] = TensorData::Zeros(DType::kF32, {64});
+  const std::vector<std::pair<std::string, double>> kCases = {
+      {"(i32((@x[0] + 3e9)) - 2147483600)", 47},
+      {"(i32((@x[0] - 3e9)) + 2147483600)", -48},
+      {"(i32((@x[0] + inf)) - 2147483600)", 47},
+      {"i32((@x[0] / @x[0]))", 0},
+      {"i32((@x[0] - 1.75))", -1},
+      {"(i32((f64(@x[0]) / f64(@x[0]))) + 2147483600)", -48},
+      {"i32((i64(i32((@x[0] + 5.0))) * 4294967297l))", 5},
+      {"(i32((i64(i32((@x[0] + 1.0))) * 2147483648l)) + 2147483600)", -48},
+      {"i32(((i64((@x[0] + 1e30)) - 9223372036854775807l) + 3l))", 3},
+      {"i32(((i64((@x[0] / @x[0])) + 9223372036854775807l) + 3l))", 2},
+      {"i32(bool((@x[0] / @x[0])))", 1},
+  };
+  std::string body;
+  for (size_t i = 0; i < kCases.size(); ++i) {
+    body += Cat("if (thread.x == ", i, ") {\n@y[", i, "] = f32(", kCases[i].first, ")\n}\n");
+  }
+  const absl::Status status = RunText(Kernel(body), run);
+  ASSERT_TRUE(status.ok()) << status;
+  for (size_t i = 0; i < kCases.size(); ++i) {
+    EXPECT_EQ(run.buffers["y"].values[i], kCases[i].second) << kCases[i].first;
+  }
+}
+
+// In whatever order the warps run.
+testing::Matcher<std::vector<std::string>> InEachOrder(const std::string& text) {
+  return testing::Each(HasSubstr(text));
+}
+std::vector<std::string> ErrorsOfWarps(const std::string& body) {
+  std::vector<std::string> errors;
+  for (uint32_t seed = 1; seed <= 8; ++seed) {
+    FunctionRun run;
+    run.symbols["n"] = 64;
+    run.buffers["x"] = Random(DType::kF32, {64}, 1);
+    const auto kernel = ir::ParseKernel(Kernel(body, 128));
+    if (!kernel.ok()) return {std::string(kernel.status().message())};
+    errors.emplace_back(RunKernel(*kernel, run, {.schedule_seed = seed}).message());
+  }
+  return errors;
+}
+
+TEST(KernelInterpreter, AnAtomicOfAnotherWarpIsNoEarlierWrite) {
+  const std::string add = R"(
+    alloc @s: f32 shared[1]
+    @s[0] = 0.0 when (thread.x == 0)
+    barrier
+    proxy_fence
+    if (((thread.x % 32) == 0)) {
+      atomic_add {buffer = @s, indices = [0], value = 1.0}
+    })";
+  EXPECT_THAT(ErrorsOfWarps(add + "\n@y[0] = @s[0] when (thread.x == 32)\n"),
+              InEachOrder("@s[0]: race: read of a written element by thread 32"));
+  EXPECT_THAT(ErrorsOfWarps(add + "\n@s[0] = 1.0 when (thread.x == 32)\n"),
+              InEachOrder("@s[0]: race: "));
+  EXPECT_THAT(ErrorsOfWarps(add + "\nbarrier\n@y[0] = @s[0] when (thread.x == 32)\n"),
+              testing::Each(""));
+  EXPECT_THAT(ErrorsOfWarps(add + "\nbarrier\n@s[0] = 2.0 when (thread.x == 32)\n"
+                                  "@y[0] = @s[0] when (thread.x == 32)\n"),
+              testing::Each(""));
+}
+
+TEST(KernelInterpreter, BulkLoadsAreWaitedFor) {
+  const std::string load = R"(
+    tensor_map {name = @x_map, buffer = @x, dims = [64], strides = [], box = [64], swizzle = 0}
+    alloc @tile: f32 shared[64] align 128
+    alloc @full: i64 mbarrier[1]
+    mbarrier_init {barrier = @full, count = 1}
+    barrier
+    if (thread.x == 0) {
+      mbarrier_arrive {barrier = @full, index = 0, bytes = 256}
+      bulk_load {target = @tile, target_indices = [0], map = @x_map, coordinates = [0], barrier = @full, barrier_index = 0}
+    }
+)";
+  EXPECT_THAT(ErrorsOfWarps(load),
+              InEachOrder("the block ends and nothing has waited at @full[0] for bulk loads"));
+  EXPECT_THAT(ErrorsOfWarps(load + "mbarrier_wait {barrier = @full, index = 0, parity = 0}\n"),
+              testing::Each(""));
 }
 
 TEST(KernelInterpreter, RoundingToBFloat16IsTheSameOnBothWays) {

@@ -6,6 +6,7 @@
 #include "compiler/interp/loop_interpreter.h"
 #include "compiler/interp/tile_interpreter.h"
 #include "compiler/ir/stmt_text.h"
+#include "compiler/support/cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -126,6 +127,17 @@ fn f "" {
   run.buffers["y"] = TensorData::Zeros(DType::kF32, {4});
   EXPECT_EQ(RunLoop(*fn, run).message(),
             "loop f / for %m / store @y: @y: index 5 of dimension 0 is outside extent 4");
+}
+
+TEST(LoopInterpreter, AStateBeyondAnyMemoryIsRefused) {
+  for (const char* extents : {"16777216, 16777216", "16777216, 16777216, 65536", "4096, 8192"}) {
+    auto fn = ir::ParseLoop(Cat("hackc loop 1\nfn f \"\" {\n  write @y: f32[1]\n  acc %s: sum[",
+                                extents, "]\n  @y[0] = 1.0\n}"));
+    ASSERT_TRUE(fn.ok()) << fn.status();
+    FunctionRun run;
+    EXPECT_EQ(RunLoop(*fn, run).message(),
+              "loop f / acc %s: accumulator s: more than 16777216 elements");
+  }
 }
 
 TEST(LoopInterpreter, UnwrittenOutputStaysNaN) {

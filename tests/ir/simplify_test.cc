@@ -7,6 +7,8 @@
 #include <functional>
 #include <random>
 
+#include "compiler/ir/bounds_proof.h"
+#include "compiler/ir/expr_parser.h"
 #include "tests/ir/index_check.h"
 
 namespace hackc::ir {
@@ -106,6 +108,20 @@ TEST(Simplify, ShapesThatLoweringMeets) {
   EXPECT_EQ(text(MakeSelect(Lt(Axis("i"), IntLit(64)), kX, kY)), "%x");
   EXPECT_EQ(text(Axis("s") * seq - seq * Axis("s") + 3), "3");
   EXPECT_EQ(text(IntLit(5) - kX), "(5 - %x)");
+}
+
+TEST(Simplify, DividendsStayInTheirDtype) {
+  const Expr x = MakeLoad("x", DType::kI32, {IntLit(0)});
+  const RangeMap ranges;
+  for (const char* same : {"(((@x[0] // 2) + 1000000000) // 3)", "(((@x[0] % 1000) * 999) % 500)",
+                           "((@x[0] // 65536) // 65536)"}) {
+    const auto e = ParseExpr(same, {.buffer = [](auto) { return std::optional(DType::kI32); }});
+    ASSERT_TRUE(e.ok()) << e.status();
+    const Expr simple = Simplify(*e, ranges);
+    EXPECT_TRUE(IsExact(simple, ranges)) << same << " became " << Print(simple);
+  }
+  EXPECT_EQ(Print(Simplify(FloorDiv(FloorDiv(x, 8), 4), ranges)), "(@x[0] // 32)");
+  EXPECT_EQ(Print(Simplify(Mod(Mod(x, 8), 4), ranges)), "(@x[0] % 4)");
 }
 
 TEST(Simplify, FloatsAreLeftAlone) {

@@ -127,6 +127,14 @@ TEST(Broken, ABulkStoreThatIsNotWaitedFor) {
               AllSay("thread 0 ends while its bulk stores read shared memory"));
 }
 
+TEST(Broken, ABulkStoreThatIsNotCommitted) {
+  EXPECT_THAT(Messages("copy_rank3", {{"    bulk_commit\n", ""}}),
+              AllSay("thread 0 ends before it commits its bulk stores"));
+  EXPECT_THAT(Messages("copy_rank3", {{"    bulk_commit\n", ""},
+                                      {"    bulk_store {", "    bulk_commit\n    bulk_store {"}}),
+              AllSay("thread 0 ends before it commits its bulk stores"));
+}
+
 TEST(Broken, ABulkStoreOfTheGroupThatMayStillBePending) {
   const std::string store = "    bulk_store {", commit = "    bulk_commit\n",
                     wait = "    bulk_wait {pending = 0, read = false}\n";

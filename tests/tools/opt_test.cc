@@ -222,6 +222,21 @@ fn race "two threads, one element" {
   EXPECT_THAT(outcome.err, HasSubstr("race: second write by thread 1"));
 }
 
+TEST(Opt, WhatIsInterpretedIsVerifiedFirst) {
+  const std::string kernel = R"(hackc kernel 1
+fn f "" {
+  write @y: f32[64]
+  launch {grid = [1, 1, 1], threads = 64}
+  async_wait {pending = -1}
+  @y[thread.x] = 1.0
+}
+)";
+  const Outcome interpreted = Opt({"--interp"}, kernel), verified = Opt({"--verify"}, kernel);
+  EXPECT_EQ(interpreted.code, kExitWrong);
+  EXPECT_THAT(interpreted.err, StartsWith("<stdin>:5: kernel f / async_wait: "));
+  EXPECT_EQ(interpreted.err, verified.err);
+}
+
 TEST(Opt, AReplayFileVerifiesAndEmits) {
   const Outcome kernel = Opt({"--emit=kernel"}, kScale);
   const Outcome cuda = Opt({}, "# pass: emit_cuda  verify: yes  target: sm_90a\n" + kernel.out);
