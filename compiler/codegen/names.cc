@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/codegen/names.h"
 
+#include <vector>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "compiler/codegen/prelude.h"
@@ -9,7 +11,7 @@ namespace hackc::codegen {
 namespace {
 
 // The keywords of C++20, and the built-in functions and variables that generated text uses.
-constexpr std::string_view kReserved =
+constexpr char kReserved[] =
     "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t "
     "char32_t class compl concept const const_cast consteval constexpr constinit continue "
     "co_await co_return co_yield decltype default delete do double dynamic_cast else enum "
@@ -30,7 +32,8 @@ std::string Sanitize(std::string_view name) {
 }
 
 Names::Names() {
-  for (std::string_view word : absl::StrSplit(kReserved, ' ')) taken_.Add(word);
+  const std::vector<std::string> reserved = absl::StrSplit(kReserved, ' ');
+  for (const std::string& word : reserved) taken_.Add(word);
   for (std::string_view word : Prelude::Names()) taken_.Add(word);
 }
 
