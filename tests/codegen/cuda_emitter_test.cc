@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/codegen/cuda_emitter.h"
 
+#include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
 #include "compiler/toolchain/nvrtc.h"
 #include "gmock/gmock.h"
