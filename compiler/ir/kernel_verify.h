@@ -21,8 +21,8 @@
 //                 dtype, both at addresses that are provably multiples of its size
 //   K8 async      a copy moves 4, 8 or 16 bytes from a `read` buffer into shared memory of its
 //                 dtype, both aligned; it is committed and then waited for, later or in the next
-//                 round of a loop round it; a slot is read only when the copies into it have been waited
-//                 for (copies_in_flight.h)
+//                 round of a loop round it; a slot is read only when the copies into it have been
+//                 waited for (copies_in_flight.h)
 //   K9 matrix     load_matrix: 1, 2 or 4 matrices of 16-bit elements, from aligned rows of shared
 //                 memory into registers of the same dtype, at an even index
 //   K10 mma       shape and dtype go together; fragments are register arrays of the operands'
