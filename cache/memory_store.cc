@@ -104,6 +104,15 @@ absl::Status MemoryStore::Pin(std::string_view kind, const Digest& key, bool pin
   return absl::OkStatus();
 }
 
+absl::Status MemoryStore::Delete(std::string_view kind, const Digest& key) {
+  std::lock_guard lock(mutex_);
+  const auto row = actions_.find({std::string(kind), key});
+  if (row == actions_.end())
+    return absl::NotFoundError(absl::StrCat("action ", View(kind), " ", key.ToString()));
+  EraseAction(row);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Key> MemoryStore::FindNearest(const Key& key, std::string_view name) {
   std::lock_guard lock(mutex_);
   int fewest = INT_MAX;

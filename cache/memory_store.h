@@ -27,6 +27,7 @@ class MemoryStore : public Store {
   absl::StatusOr<Action> GetAction(std::string_view kind, const Digest& key) override;
   absl::Status Touch(std::string_view kind, const Digest& key) override;
   absl::Status Pin(std::string_view kind, const Digest& key, bool pinned) override;
+  absl::Status Delete(std::string_view kind, const Digest& key) override;
   absl::StatusOr<Key> FindNearest(const Key& key, std::string_view name) override;
   Stats GetStats() override;
 

@@ -2,6 +2,7 @@
 #include "cache/pending_uses.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/time/clock.h"
 
@@ -10,6 +11,13 @@ namespace hackc::cache {
 int64_t PendingUses::Now() {
   std::lock_guard lock(mutex_);
   return NowLocked();
+}
+
+void PendingUses::StartAfter(int64_t used) {
+  // A damaged row may say anything.
+  constexpr int64_t kLatest = std::numeric_limits<int64_t>::max() / 2;
+  std::lock_guard lock(mutex_);
+  last_ = std::max(last_, std::min(used, kLatest));
 }
 
 void PendingUses::Record(Table table, int64_t id) {

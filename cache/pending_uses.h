@@ -25,6 +25,9 @@ class PendingUses {
 
   // Microseconds since 1970, but never twice the same, so that the order of uses is known.
   int64_t Now();
+  // Rows may have been used under a clock that was ahead of this one: what is new must not be
+  // evicted before them.
+  void StartAfter(int64_t used);
   void Record(Table table, int64_t id);
   // Writes at most `count` of them, which are forgotten even if that fails.
   absl::Status WriteSome(Database& database, size_t count);

@@ -137,6 +137,12 @@ absl::StatusOr<std::optional<Key>> FindNearestKey(Database& database, const Key&
   }
 }
 
+absl::StatusOr<int64_t> LatestUse(Database& database) {
+  return database.Int(
+      "SELECT max(ifnull((SELECT max(used) FROM blob), 0),"
+      " ifnull((SELECT max(used) FROM action WHERE pinned = 0), 0))");
+}
+
 absl::Status CountRows(Database& database, Stats* stats) {
   HACKC_ASSIGN_OR_RETURN(Statement kinds,
                          database.Prepare("SELECT count(*), kind FROM action GROUP BY kind"));

@@ -56,6 +56,9 @@ absl::StatusOr<int64_t> DeleteOldest(Database& database);
 absl::StatusOr<std::optional<Key>> FindNearestKey(Database& database, const Key& key,
                                                   std::string_view name);
 
+// Of what eviction looks at; 0 if there is nothing.
+absl::StatusOr<int64_t> LatestUse(Database& database);
+
 absl::Status CountRows(Database& database, Stats* stats);
 absl::StatusOr<int64_t> UsedPages(Database& database);  // those that hold something
 

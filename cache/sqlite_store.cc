@@ -38,7 +38,7 @@ bool IsStoreFailure(const absl::Status& status) {
 class SqliteStore : public Store {
  public:
   explicit SqliteStore(const SqliteStoreOptions& options)
-      : file_(options.directory, options.limit_bytes) {}
+      : file_(options.directory, options.limit_bytes), warn_(options.warn) {}
   ~SqliteStore() override;
 
   absl::Status Start();
@@ -49,6 +49,7 @@ class SqliteStore : public Store {
   absl::StatusOr<Action> GetAction(std::string_view kind, const Digest& key) override;
   absl::Status Touch(std::string_view kind, const Digest& key) override;
   absl::Status Pin(std::string_view kind, const Digest& key, bool pinned) override;
+  absl::Status Delete(std::string_view kind, const Digest& key) override;
   absl::StatusOr<Key> FindNearest(const Key& key, std::string_view name) override;
   Stats GetStats() override;
 
@@ -60,6 +61,7 @@ class SqliteStore : public Store {
   absl::Status Write(int64_t pages, Body body);
   // The sound row, or none: an unsound one is dropped and counted.
   std::optional<ActionRow> FindSoundAction(std::string_view kind, const Digest& key);
+  void CountDamage(const std::string& what, int64_t times = 1);
   void RecordUse(const ActionRow& row);
   void WriteUsesIfMany();
 
@@ -75,6 +77,7 @@ class SqliteStore : public Store {
   void Checkpoint(absl::Duration timeout);
 
   const StoreFile file_;
+  const std::function<void(const std::string&)> warn_;
 
   // Taken in this order. A change of connections_ needs both mutexes, a use of one connection its
   // own.
@@ -127,7 +130,7 @@ absl::StatusOr<std::string> SqliteStore::GetBlob(const Digest& digest) {
       dropped = again.has_value() && Sha256(again->bytes) != digest;
       return dropped ? DeleteBlob(database, digest).status() : absl::OkStatus();
     });
-    if (dropped || !drop.ok()) Count(&Stats::corruptions);
+    if (dropped || !drop.ok()) CountDamage(absl::StrCat("blob ", digest.ToString()));
   }
   Count(&Stats::blob_misses);
   return absl::NotFoundError(
@@ -193,6 +196,14 @@ absl::Status SqliteStore::Pin(std::string_view kind, const Digest& key, bool pin
   });
 }
 
+absl::Status SqliteStore::Delete(std::string_view kind, const Digest& key) {
+  return Write(PagesFor(0, 1), [&](Database& database) -> absl::Status {
+    HACKC_ASSIGN_OR_RETURN(const std::optional<ActionRow> row, FindAction(database, kind, key));
+    if (row.has_value()) return DeleteAction(database, row->id);
+    return absl::NotFoundError(absl::StrCat("action ", View(kind), " ", key.ToString()));
+  });
+}
+
 absl::StatusOr<Key> SqliteStore::FindNearest(const Key& key, std::string_view name) {
   std::optional<Key> nearest;
   const absl::Status status = Read([&](Database& database) -> absl::Status {
@@ -238,7 +249,9 @@ std::optional<ActionRow> SqliteStore::FindSoundAction(std::string_view kind, con
     dropped = again.has_value() && !again->IsSound();
     return dropped ? DeleteAction(database, again->id) : absl::OkStatus();
   });
-  if (dropped || !drop.ok()) Count(&Stats::corruptions);
+  if (dropped || !drop.ok()) {
+    CountDamage(absl::StrCat("action ", View(kind), " ", key.ToString()));
+  }
   return std::nullopt;
 }
 
@@ -317,7 +330,9 @@ absl::Status SqliteStore::Reopen(bool damaged) {
   ++generation_;
   uses_.Clear();  // row ids of the other file
   HACKC_ASSIGN_OR_RETURN(connections_, file_.Open(std::exchange(connections_, {}), damaged));
-  if (connections_.moved_aside > 0) Count(&Stats::corruptions, connections_.moved_aside);
+  if (connections_.moved_aside > 0) CountDamage("the database", connections_.moved_aside);
+  HACKC_ASSIGN_OR_RETURN(const int64_t latest, LatestUse(*connections_.writer));
+  uses_.StartAfter(latest);
   return absl::OkStatus();
 }
 
@@ -376,6 +391,11 @@ void SqliteStore::Checkpoint(absl::Duration timeout) {
     absl::SleepFor(absl::Milliseconds(1));
   }
   sqlite3_busy_timeout(handle, kBusyTimeoutMs);
+}
+
+void SqliteStore::CountDamage(const std::string& what, int64_t times) {
+  Count(&Stats::corruptions, times);
+  if (warn_) warn_(absl::StrCat(file_.path(), ": ", what, " was damaged and is built anew"));
 }
 
 void SqliteStore::RecordUse(const ActionRow& row) {

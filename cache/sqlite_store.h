@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -31,6 +32,8 @@ namespace hackc::cache {
 struct SqliteStoreOptions {
   std::string directory;
   int64_t limit_bytes = int64_t{10} << 30;
+  // Told of damage that was found and dealt with; may be null. Called from any thread.
+  std::function<void(const std::string& message)> warn;
 };
 
 absl::StatusOr<std::unique_ptr<Store>> OpenSqliteStore(const SqliteStoreOptions& options);

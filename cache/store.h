@@ -101,6 +101,10 @@ class Store {
   virtual absl::Status Touch(std::string_view kind, const Digest& key) = 0;
   virtual absl::Status Pin(std::string_view kind, const Digest& key, bool pinned) = 0;
 
+  // The action is a miss from now on, pinned or not; its blobs stay until space is needed.
+  // NOT_FOUND: there is none.
+  virtual absl::Status Delete(std::string_view kind, const Digest& key) = 0;
+
   // Of the recently used actions with this kind and name, the key that differs from `key` in the
   // fewest fields, or NOT_FOUND. `key` itself does not count.
   virtual absl::StatusOr<Key> FindNearest(const Key& key, std::string_view name) = 0;

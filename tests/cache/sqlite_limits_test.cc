@@ -61,6 +61,31 @@ class SharedCount {
 };
 
 // What a killed process was told is stored is stored; the rest is there whole or not at all.
+// The clock was a year ahead when the cache was filled: what is stored now stays all the same.
+TEST(SqliteLimits, RowsFromTheFutureAreEvictedInTheirTurn) {
+  TempDirectory directory;
+  constexpr int64_t kSmall = int64_t{4} << 20;
+  std::mt19937 random(5);
+  auto store = OpenAt(directory.path(), kSmall);
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_TRUE(store->PutAction(Kernel(i, RandomBytes(random, 100'000))).ok());
+  }
+  ASSERT_GT(store->GetStats().evictions, 0) << "it is full";
+  store = nullptr;
+  for (const char* table : {"blob", "action"}) {
+    ASSERT_GT(RawSql(directory / "store.db",
+                     std::string("UPDATE ") + table + " SET used = used + 31536000000000"),
+              0);
+  }
+  store = OpenAt(directory.path(), kSmall);
+  for (int i = 100; i < 105; ++i) {
+    ASSERT_TRUE(store->PutAction(Kernel(i, RandomBytes(random, 100'000))).ok());
+  }
+  for (int i = 100; i < 105; ++i) {
+    EXPECT_TRUE(store->GetAction("kernel", KernelKey(i).digest()).ok()) << i;
+  }
+}
+
 TEST(SqliteProcesses, KilledWhileWriting) {
   TempDirectory directory;
   std::mt19937 random(1);

@@ -49,6 +49,19 @@ TEST_P(StoreTest, BlobsComeBackByDigest) {
   EXPECT_EQ(store_->GetStats().blob_misses, 1);
 }
 
+TEST_P(StoreTest, ADeletedActionIsAMiss) {
+  const NewAction made = Kernel(1, "cubin"), other = Kernel(2, "cubin");
+  ASSERT_TRUE(store_->PutAction(made).ok() && store_->PutAction(other).ok());
+  ASSERT_TRUE(store_->Pin("kernel", made.key.digest(), true).ok());
+  EXPECT_TRUE(store_->Delete("kernel", made.key.digest()).ok());
+  EXPECT_TRUE(absl::IsNotFound(store_->GetAction("kernel", made.key.digest()).status()));
+  EXPECT_TRUE(absl::IsNotFound(store_->Delete("kernel", made.key.digest())));
+  EXPECT_TRUE(store_->GetAction("kernel", other.key.digest()).ok());
+  EXPECT_EQ(store_->GetBlob(Sha256("cubin")).value(), "cubin") << "the other's too";
+  EXPECT_TRUE(store_->PutAction(made).ok());
+  EXPECT_TRUE(store_->GetAction("kernel", made.key.digest()).ok());
+}
+
 TEST_P(StoreTest, ActionComesBackWhole) {
   const Digest shared = store_->PutBlob("shared").value();
   NewAction made = Kernel(1, "cubin bytes");
