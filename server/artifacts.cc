@@ -136,4 +136,21 @@ void Artifacts::PutTiming(const std::string& program_digest, const std::string& 
   }
 }
 
+// Kept as a timing is: of a program on a device.
+bool Artifacts::WasChecked(const std::string& program_digest, const std::string& device) {
+  return FindTiming(program_digest, "check on " + device) == "right";
+}
+
+void Artifacts::PutChecked(const std::string& program_digest, const std::string& device,
+                           bool checked) {
+  PutTiming(program_digest, "check on " + device, checked ? "right" : "wrong");
+}
+
+void Artifacts::Forget(std::string_view kind, const cache::Digest& key) {
+  const absl::Status gone = store_->Delete(kind, key);
+  if (gone.ok() || absl::IsNotFound(gone)) return;
+  ++metrics_.store_failures;
+  Log().warn("{} is not deleted: {}", key.ToString(), gone.ToString());
+}
+
 }  // namespace hackc::server

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -56,7 +57,14 @@ class Artifacts {
   void PutTiming(const std::string& program_digest, const std::string& device,
                  const std::string& json);
 
-  cache::Store& store() { return *store_; }
+  // Whether all kernels of a program matched their references on a device.
+  bool WasChecked(const std::string& program_digest, const std::string& device);
+  void PutChecked(const std::string& program_digest, const std::string& device, bool checked);
+
+  // The key is a miss from now on.
+  void Forget(std::string_view kind, const cache::Digest& key);
+
+  cache::Store& store() const { return *store_; }
 
  private:
   const std::shared_ptr<cache::Store> store_;

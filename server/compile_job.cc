@@ -93,7 +93,7 @@ void CompileJob::AppendReport(std::string timing_json) {
   server::AppendReport(program_, std::move(report_), *log_);
 }
 
-v1::Report AppendStored(const StoredProgram& program, Metrics& metrics, EventLog& log) {
+v1::Report AppendStored(const StoredProgram& program, EventLog& log) {
   for (int i = 0; i < program.program.kernels_size(); ++i) {
     LogEntry entry{.cubin = program.cubins[i]};
     *entry.event.mutable_kernel()->mutable_kernel() = program.program.kernels(i);
@@ -103,8 +103,6 @@ v1::Report AppendStored(const StoredProgram& program, Metrics& metrics, EventLog
   }
   v1::Report report;
   report.set_hits(program.program.kernels_size());
-  metrics.kernel_hits += program.program.kernels_size();
-  ++metrics.program_hits;
   AppendProgram(program, /*hit=*/true, log);
   return report;
 }
@@ -114,7 +112,12 @@ absl::Status CompileJob::Run(const JobContext& context) {
   // The same build may have ended between this request's look into the store and its turn.
   if (std::optional<StoredProgram> stored = context.artifacts.FindProgram(key_, /*with_ir=*/true)) {
     program_ = *std::move(stored);
-    report_ = AppendStored(program_, context.metrics, *log_);
+    HACKC_RETURN_IF_ERROR(Check(context));
+    v1::Report report = AppendStored(program_, *log_);
+    *report.mutable_times() = std::move(*report_.mutable_times());
+    report_ = std::move(report);
+    context.metrics.kernel_hits += report_.hits();
+    ++context.metrics.program_hits;
     return absl::OkStatus();
   }
   AppendProgress(*log_, "lower", 0, 1);
@@ -123,7 +126,6 @@ absl::Status CompileJob::Run(const JobContext& context) {
   HACKC_ASSIGN_OR_RETURN(v1::worker::Reply reply,
                          context.pool.Run({.request = std::move(request),
                                            .cancelled = [this] { return cancelled(); }}));
-  ++context.metrics.programs_planned;
   PlanResult plan = std::move(*reply.mutable_plan());
   if (plan.kernels_size() != plan.program().kernels_size()) {
     return absl::InternalError(absl::StrCat("the plan has ", plan.kernels_size(),
@@ -139,16 +141,62 @@ absl::Status CompileJob::Run(const JobContext& context) {
   (*program.ir.mutable_model()->mutable_texts())["tensor"] = std::move(*plan.mutable_tensor_text());
   HACKC_RETURN_IF_ERROR(BuildKernels(context, plan, program, report));
 
-  const auto store_start = std::chrono::steady_clock::now();
-  AppendProgress(*log_, "store", 0, 1);
   program.program = std::move(*plan.mutable_program());
   program.bytes = SerializeDeterministic(program.program);
   program.digest = cache::Sha256(program.bytes).ToString();
+  HACKC_RETURN_IF_ERROR(Check(context));
+  for (LogEntry& kernel : held_) log_->Append(std::move(kernel));
+  held_.clear();
+
+  const auto store_start = std::chrono::steady_clock::now();
+  AppendProgress(*log_, "store", 0, 1);
   context.artifacts.PutProgram(key_, name_, program);
   AppendProgress(*log_, "store", 1, 1);
   AddTime(report.mutable_times(), "store", MillisecondsSince(store_start));
   AppendProgram(program, /*hit=*/false, *log_);
   return absl::OkStatus();
+}
+
+bool CompileJob::IsChecked(const JobContext& context) const {
+  return context.timer && call_.arch() == context.timer->gpu.arch;
+}
+
+absl::Status CompileJob::Check(const JobContext& context) {
+  if (!IsChecked(context)) return absl::OkStatus();
+  timer_ = std::make_unique<ProgramTimer>(*context.timer, program_, [this] { return cancelled(); });
+  if (context.artifacts.WasChecked(program_.digest, context.device)) return absl::OkStatus();
+  const auto start = std::chrono::steady_clock::now();
+  const absl::Status status = timer_->Check([this](int done, int total, const std::string& kernel) {
+    AppendProgress(*log_, "check", done, total, kernel);
+  });
+  AddTime(report_.mutable_times(), "check", MillisecondsSince(start));
+  if (!status.ok()) Forget(context, timer_->guilty());
+  if (timer_->complete()) context.artifacts.PutChecked(program_.digest, context.device, true);
+  return status;
+}
+
+absl::Status CompileJob::TimeProgram(const JobContext& context) {
+  TimedProgram timed = timer_->Time([this](int done, int total, const std::string& kernel) {
+    AppendProgress(*log_, "time", done, total, kernel);
+  });
+  const int guilty = timer_->guilty();
+  timer_ = nullptr;  // with copies of every cubin; streams may hold this job for long
+  if (timed.final) context.artifacts.PutTiming(program_.digest, context.device, timed.json);
+  if (!timed.fault.ok()) {
+    context.artifacts.PutChecked(program_.digest, context.device, false);
+    Forget(context, guilty);
+  }
+  AppendReport(std::move(timed.json));
+  return timed.fault;
+}
+
+// Nobody gets what a kernel at fault is part of from the store, and its code is compiled anew.
+void CompileJob::Forget(const JobContext& context, int kernel) {
+  if (kernel < 0) return;
+  ++context.metrics.refused_kernels;
+  context.artifacts.Forget(key_.kind(), key_.digest());
+  const auto digest = cache::Digest::Parse(program_.program.kernels(kernel).key());
+  if (digest.ok()) context.artifacts.Forget("kernel", *digest);
 }
 
 absl::Status CompileJob::BuildKernels(const JobContext& context, PlanResult& plan,
@@ -227,7 +275,11 @@ absl::Status CompileJob::BuildKernels(const JobContext& context, PlanResult& pla
         AddTime(ready->mutable_times(), "nvrtc", built.nvrtc_ms);
         AddTime(ready->mutable_times(), "store", built.store_ms);
       }
-      log_->Append(std::move(entry));
+      if (IsChecked(context)) {
+        held_.push_back(std::move(entry));
+      } else {
+        log_->Append(std::move(entry));
+      }
     }
     AppendProgress(*log_, "compile", done, keys.size(), name);
   }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "server/compiler_service.h"
 
+#include <atomic>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -46,8 +49,12 @@ class CompileReactor : public grpc::ServerWriteReactor<v1::CompileEvent> {
 class FetchReactor : public grpc::ServerWriteReactor<v1::Blob> {
  public:
   FetchReactor(Engine& engine, const v1::FetchRequest& request)
-      : engine_(engine), request_(request) {
-    Advance();
+      : engine_(engine), request_(request), open_(engine.OpenCall()) {
+    if (open_.ok()) {
+      Advance();
+    } else {
+      Finish(ToGrpc(open_.status()));
+    }
   }
   void OnWriteDone(bool ok) override {
     if (ok) {
@@ -69,18 +76,62 @@ class FetchReactor : public grpc::ServerWriteReactor<v1::Blob> {
 
   Engine& engine_;
   const v1::FetchRequest request_;
+  const absl::StatusOr<std::shared_ptr<void>> open_;
   int next_ = 0;
   v1::Blob blob_;
 };
 
-// What a blocking call of the engine gives, as the answer of a unary call.
+// The answer of a unary call that blocks in the engine. A caller that has gone leaves the queue.
 template <typename Response>
-void Answer(grpc::ServerUnaryReactor* reactor, absl::StatusOr<Response> result,
-            Response* response) {
-  const absl::Status status = result.status();
-  if (result.ok()) *response = *std::move(result);
-  reactor->Finish(ToGrpc(status));
-}
+class CallReactor : public grpc::ServerUnaryReactor {
+ public:
+  using Call = std::function<absl::StatusOr<Response>(const std::function<bool()>& cancelled)>;
+  using Queue = absl::StatusOr<Engine::Remover> (Engine::*)(std::function<void()>);
+
+  CallReactor(Engine& engine, Queue queue, Call call, Response* response)
+      : call_(std::move(call)), response_(response) {
+    absl::StatusOr<Engine::Remover> queued = (engine.*queue)([this] { Run(); });
+    // From here on Run may have finished the call, but OnDone comes after this constructor.
+    if (!queued.ok()) {
+      Finish(ToGrpc(queued.status()));
+      return;
+    }
+    bool gone;
+    {
+      std::lock_guard lock(mutex_);
+      remove_ = *std::move(queued);
+      gone = cancelled_;
+    }
+    if (gone) Leave();
+  }
+  void OnCancel() override {
+    {
+      std::lock_guard lock(mutex_);
+      cancelled_ = true;
+      if (!remove_) return;  // the constructor comes to it
+    }
+    Leave();
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void Leave() {
+    if (remove_()) Finish(Gone());
+  }
+  void Run() {
+    if (cancelled_) return Finish(Gone());
+    absl::StatusOr<Response> result = call_([this] { return cancelled_.load(); });
+    if (result.ok()) *response_ = *std::move(result);
+    Finish(ToGrpc(result.status()));
+  }
+  static grpc::Status Gone() { return grpc::Status(grpc::CANCELLED, "the caller cancelled"); }
+
+  const Call call_;
+  Response* const response_;
+  std::atomic<bool> cancelled_{false};
+  std::mutex mutex_;
+  Engine::Remover remove_;
+};
 
 }  // namespace
 
@@ -94,25 +145,21 @@ grpc::ServerWriteReactor<v1::Blob>* CompilerService::Fetch(grpc::CallbackServerC
   return new FetchReactor(engine_, *request);
 }
 
-grpc::ServerUnaryReactor* CompilerService::Explain(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* CompilerService::Explain(grpc::CallbackServerContext*,
                                                    const v1::ExplainRequest* request,
                                                    v1::ExplainResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const absl::Status queued = engine_.RunOnJobs(
-      [this, reactor, request, response] { Answer(reactor, engine_.Explain(*request), response); });
-  if (!queued.ok()) reactor->Finish(ToGrpc(queued));
-  return reactor;
+  return new CallReactor<v1::ExplainResponse>(
+      engine_, &Engine::RunOnJobs,
+      [this, request](const auto& cancelled) { return engine_.Explain(*request, cancelled); },
+      response);
 }
 
-grpc::ServerUnaryReactor* CompilerService::ExplainKey(grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* CompilerService::ExplainKey(grpc::CallbackServerContext*,
                                                       const v1::ExplainKeyRequest* request,
                                                       v1::ExplainKeyResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const absl::Status queued = engine_.RunOnFront([this, reactor, request, response] {
-    Answer(reactor, engine_.ExplainKey(*request), response);
-  });
-  if (!queued.ok()) reactor->Finish(ToGrpc(queued));
-  return reactor;
+  return new CallReactor<v1::ExplainKeyResponse>(
+      engine_, &Engine::RunOnFront,
+      [this, request](const auto&) { return engine_.ExplainKey(*request); }, response);
 }
 
 grpc::ServerUnaryReactor* CompilerService::Status(grpc::CallbackServerContext* context,

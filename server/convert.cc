@@ -334,7 +334,7 @@ absl::StatusOr<v1::worker::PlanCall> PlanCallFrom(const v1::ModelDescription& mo
   if (!v1::ModelDescription::Logits_IsValid(model.logits()))
     return BadEnum("model.logits", model.logits());
   v1::worker::PlanCall call;
-  // Fails on what JSON cannot say, such as NaN.
+  // NaN and infinity come out as strings, which the front end refuses where a number belongs.
   if (auto status =
           google::protobuf::util::MessageToJsonString(model.config(), call.mutable_config_json());
       !status.ok()) {

@@ -35,10 +35,9 @@
 namespace hackc::server {
 namespace {
 
-// Requests whose key is not known yet. Each is a few milliseconds of front end, so a full queue is
-// a flood.
-constexpr size_t kFrontLimit = 256;
 constexpr int kFrontThreads = 2;
+// So many answers open at once leave memory behind that is worth giving back at their end.
+constexpr size_t kManyStreams = 8;
 
 absl::Status Stopping() { return absl::UnavailableError("the server is stopping"); }
 
@@ -69,9 +68,12 @@ class Engine::Impl : public std::enable_shared_from_this<Impl> {
         toolchain_(std::move(toolchain)),
         artifacts_(std::move(store), metrics_),
         kernels_(artifacts_, *pool_, metrics_),
-        context_{artifacts_, kernels_, *pool_, metrics_, toolchain_.nvrtc_version()},
+        context_{artifacts_, kernels_, *pool_, metrics_, toolchain_.nvrtc_version(),
+                 Timer(),    Device()},
         jobs_queue_(std::in_place, "compile", pool_->size(), options_.queue_limit),
-        front_queue_(std::in_place, "request", kFrontThreads, kFrontLimit) {
+        // Requests whose key is not known yet, a few milliseconds of front end each: their number
+        // is bounded as streams, and a burst of hits must not be refused.
+        front_queue_(std::in_place, "request", kFrontThreads, options_.stream_limit) {
     if (options_.bench) bench_queue_.emplace("timing", 1, options_.bench_queue_limit);
   }
 
@@ -82,6 +84,11 @@ class Engine::Impl : public std::enable_shared_from_this<Impl> {
   v1::StatusResponse Status() const;
   bool Idle() const;
   void CancelAll();
+  absl::StatusOr<Remover> RunOn(JobQueue& queue, std::function<void()> task) {
+    if (stopping_) return Stopping();
+    HACKC_ASSIGN_OR_RETURN(const uint64_t id, queue.Push(std::move(task)));
+    return Remover([&queue, id] { return queue.Remove(id); });
+  }
   // Ends the threads. Last: nothing else is called after it.
   void Shutdown() {
     CancelAll();
@@ -100,10 +107,14 @@ class Engine::Impl : public std::enable_shared_from_this<Impl> {
     int waiters = 0;
     bool shared = false;  // more than one asked: then it is finished even if all of them leave
   };
+  // What the readers of one stored program share, as long as there are any; with its IR or without.
+  using ServedKey = std::pair<cache::Digest, bool>;
   using RunningMap = std::map<cache::Digest, std::shared_ptr<Running>>;
 
   void Resolve(const std::shared_ptr<LogStream>& stream, const v1::CompileRequest& request);
   bool Join(const cache::Digest& key, LogStream& stream);
+  std::shared_ptr<EventLog> FromStore(const cache::Key& key, bool with_ir);
+  std::optional<TimerParts> Timer();
   void StartJob(std::shared_ptr<CompileJob> job, LogStream& stream);
   void Detach(const std::shared_ptr<Running>& running);
   void RunJob(const std::shared_ptr<Running>& running);
@@ -124,9 +135,12 @@ class Engine::Impl : public std::enable_shared_from_this<Impl> {
   KernelBuilder kernels_;
   const JobContext context_;
   std::atomic<bool> stopping_{false};
-  mutable std::mutex mutex_;  // over running_, what it points to, and streams_
+  std::atomic<int> open_calls_{0};
+  mutable std::mutex mutex_;  // over running_, what it points to, served_ and streams_
   RunningMap running_;
+  std::map<ServedKey, std::weak_ptr<EventLog>> served_;
   std::map<const LogStream*, std::weak_ptr<LogStream>> streams_;
+  size_t most_streams_ = 0;  // since there were none
   // Last, so that their threads see all of the above.
   std::optional<JobQueue> jobs_queue_;
   std::optional<JobQueue> front_queue_;
@@ -137,10 +151,15 @@ std::shared_ptr<EventStream> Engine::Impl::Submit(const v1::CompileRequest& requ
   ++metrics_.requests;
   LogStreamOptions options{.with_ir = request.with_ir(), .with_cubins = request.with_cubins()};
   options.gone = [weak = weak_from_this()](const LogStream* stream) {
-    if (std::shared_ptr<Impl> self = weak.lock()) {
+    std::shared_ptr<Impl> self = weak.lock();
+    if (!self) return;
+    bool trim = false;
+    {
       std::lock_guard lock(self->mutex_);
       self->streams_.erase(stream);
+      trim = self->streams_.empty() && std::exchange(self->most_streams_, 0) >= kManyStreams;
     }
+    if (trim) TrimHeap();
   };
   auto stream = std::make_shared<LogStream>(std::move(options));
   {
@@ -157,6 +176,7 @@ std::shared_ptr<EventStream> Engine::Impl::Submit(const v1::CompileRequest& requ
     }
     if (refused.ok()) {
       streams_.emplace(stream.get(), stream);
+      most_streams_ = std::max(most_streams_, streams_.size());
     } else {
       stream->End(std::move(refused));
       return stream;
@@ -202,19 +222,44 @@ void Engine::Impl::Resolve(const std::shared_ptr<LogStream>& stream,
   const absl::StatusOr<cache::Key> key = ProgramKey(*call);
   if (!key.ok()) return stream->End(key.status());
   if (Join(key->digest(), *stream)) return;
-  if (std::optional<StoredProgram> stored = artifacts_.FindProgram(*key, request.with_ir())) {
-    if (std::optional<std::string> timing = StoredTiming(*stored)) {
-      auto log = std::make_shared<EventLog>();
-      v1::Report report = AppendStored(*stored, metrics_, *log);
-      report.set_timing_json(*std::move(timing));
-      AppendReport(*stored, std::move(report), *log);
-      log->Finish(absl::OkStatus());
-      stream->Attach(log, [] {});
-      Log().info("served {} from the store", key->digest().ToString());
-      return;
-    }
+  if (const std::shared_ptr<EventLog> stored = FromStore(*key, request.with_ir())) {
+    stream->Attach(stored, [] {});
+    Log().info("served {} from the store", key->digest().ToString());
+    return;
   }
   StartJob(std::make_shared<CompileJob>(*key, request.model().name(), *std::move(call)), *stream);
+}
+
+// Null: it is not there, or not with its times.
+std::shared_ptr<EventLog> Engine::Impl::FromStore(const cache::Key& key, bool with_ir) {
+  const ServedKey served(key.digest(), with_ir);
+  const auto count = [this](int kernels) {
+    metrics_.kernel_hits += kernels;
+    ++metrics_.program_hits;
+  };
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto found = served_.find(served); found != served_.end()) {
+      if (std::shared_ptr<EventLog> log = found->second.lock()) {
+        count(log->kernels());
+        return log;
+      }
+    }
+  }
+  const std::optional<StoredProgram> stored = artifacts_.FindProgram(key, with_ir);
+  if (!stored) return nullptr;
+  std::optional<std::string> timing = StoredTiming(*stored);
+  if (!timing) return nullptr;
+  auto log = std::make_shared<EventLog>();
+  v1::Report report = AppendStored(*stored, *log);
+  report.set_timing_json(*std::move(timing));
+  AppendReport(*stored, std::move(report), *log);
+  log->Finish(absl::OkStatus());
+  count(log->kernels());
+  std::lock_guard lock(mutex_);
+  std::erase_if(served_, [](const auto& one) { return one.second.expired(); });
+  served_[served] = log;
+  return log;
 }
 
 bool Engine::Impl::Join(const cache::Digest& key, LogStream& stream) {
@@ -321,23 +366,20 @@ std::optional<std::string> Engine::Impl::StoredTiming(const StoredProgram& progr
   return json;
 }
 
+std::optional<TimerParts> Engine::Impl::Timer() {
+  if (!options_.bench) return std::nullopt;
+  return TimerParts{*backend_,       kernels_,     *pool_,
+                    *options_.bench, options_.gpu, toolchain_.nvrtc_version()};
+}
+
 void Engine::Impl::TimeJob(const std::shared_ptr<Running>& running) {
-  CompileJob& job = *running->job;
-  TimedProgram timed;
+  absl::Status status;
   try {
-    ProgramTimer timer(
-        {*backend_, kernels_, *pool_, *options_.bench, options_.gpu, toolchain_.nvrtc_version()});
-    timed = timer.Time(
-        job.program(), [&job] { return job.cancelled(); },
-        [&job](int done, int total, const std::string& kernel) {
-          AppendProgress(*job.log(), "time", done, total, kernel);
-        });
+    status = running->job->TimeProgram(context_);
   } catch (const std::exception& error) {
-    timed.json = NotTimedJson(options_.gpu, error.what());
+    running->job->AppendReport(NotTimedJson(options_.gpu, error.what()));
   }
-  if (timed.final) artifacts_.PutTiming(job.program().digest, Device(), timed.json);
-  job.AppendReport(std::move(timed.json));
-  EndJob(running, absl::OkStatus());
+  EndJob(running, std::move(status));
 }
 
 void Engine::Impl::EndJob(const std::shared_ptr<Running>& running, absl::Status status) {
@@ -366,18 +408,31 @@ v1::StatusResponse Engine::Impl::Status() const {
   status.set_compiled_kernels(metrics_.kernels_compiled);
   status.set_cache_hits(metrics_.kernel_hits);
   status.set_cache_misses(metrics_.kernel_misses);
-  status.set_cache_bytes(const_cast<Artifacts&>(artifacts_).store().GetStats().total_bytes);
+  const cache::Stats cache = artifacts_.store().GetStats();
+  status.set_cache_bytes(cache.total_bytes);
+  status.set_cache_corruptions(cache.corruptions);
+  status.set_cache_evictions(cache.evictions);
   const std::chrono::duration<double> up = std::chrono::steady_clock::now() - start_;
   status.set_uptime_seconds(up.count());
   status.set_stopping(stopping_);
   status.set_resident_bytes(ResidentBytes());
+  status.set_requests(metrics_.requests);
+  status.set_program_hits(metrics_.program_hits);
+  status.set_program_joins(metrics_.program_joins);
+  status.set_cancelled_builds(metrics_.jobs_cancelled);
+  status.set_refused_requests(metrics_.refused_full);
+  status.set_refused_kernels(metrics_.refused_kernels);
+  status.set_workers_lost(pool_->lost() + (options_.bench ? options_.bench->lost() : 0));
+  status.set_store_failures(metrics_.store_failures);
+  std::lock_guard lock(mutex_);
+  status.set_open_answers(streams_.size());
   return status;
 }
 
 bool Engine::Impl::Idle() const {
   {
     std::lock_guard lock(mutex_);
-    if (!running_.empty() || !streams_.empty()) return false;
+    if (!running_.empty() || !streams_.empty() || open_calls_ > 0) return false;
   }
   if (bench_queue_ && bench_queue_->waiting() + bench_queue_->running() > 0) return false;
   return jobs_queue_->waiting() + jobs_queue_->running() + front_queue_->waiting() +
@@ -439,12 +494,14 @@ absl::StatusOr<v1::Blob> Engine::Fetch(const std::string& digest) {
   return blob;
 }
 
-absl::StatusOr<v1::ExplainResponse> Engine::Explain(const v1::ExplainRequest& request) {
+absl::StatusOr<v1::ExplainResponse> Engine::Explain(const v1::ExplainRequest& request,
+                                                    std::function<bool()> cancelled) {
   HACKC_RETURN_IF_ERROR(CheckLevel(request.level()));
   v1::worker::Request call;
   HACKC_ASSIGN_OR_RETURN(*call.mutable_plan(), impl_->MakeCall(request.model(), request.target()));
-  HACKC_ASSIGN_OR_RETURN(const v1::worker::Reply reply,
-                         impl_->pool_->Run({.request = std::move(call)}));
+  HACKC_ASSIGN_OR_RETURN(
+      const v1::worker::Reply reply,
+      impl_->pool_->Run({.request = std::move(call), .cancelled = std::move(cancelled)}));
   return SelectTexts(reply.plan(), request.kernel(), request.level());
 }
 
@@ -465,14 +522,19 @@ absl::StatusOr<v1::ExplainKeyResponse> Engine::ExplainKey(const v1::ExplainKeyRe
 
 v1::StatusResponse Engine::Status() const { return impl_->Status(); }
 
-absl::Status Engine::RunOnJobs(std::function<void()> task) {
-  if (impl_->stopping_) return Stopping();
-  return impl_->jobs_queue_->Push(std::move(task)).status();
+absl::StatusOr<Engine::Remover> Engine::RunOnJobs(std::function<void()> task) {
+  return impl_->RunOn(*impl_->jobs_queue_, std::move(task));
 }
 
-absl::Status Engine::RunOnFront(std::function<void()> task) {
+absl::StatusOr<Engine::Remover> Engine::RunOnFront(std::function<void()> task) {
+  return impl_->RunOn(*impl_->front_queue_, std::move(task));
+}
+
+absl::StatusOr<std::shared_ptr<void>> Engine::OpenCall() {
+  std::lock_guard lock(impl_->mutex_);
   if (impl_->stopping_) return Stopping();
-  return impl_->front_queue_->Push(std::move(task)).status();
+  ++impl_->open_calls_;
+  return std::shared_ptr<void>(impl_.get(), [impl = impl_](void*) { --impl->open_calls_; });
 }
 
 void Engine::StopAccepting() {

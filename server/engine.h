@@ -11,9 +11,11 @@
 // worker plans the program, each kernel is looked up by its own key, the misses are compiled over
 // all workers, stored, and streamed as they get ready.
 //
-// With a bench process the report, the stream's last event, waits for the program's times: from the
-// store, else measured on a thread of their own, so that no compile waits for a measurement. When
-// too many programs wait for theirs, the report says so instead.
+// With a bench process kernels and program go out, and into the store, once all of its kernels have
+// matched their references on the GPU; one that does not ends the stream with INTERNAL. The report,
+// the stream's last event, waits for the program's times: from the store, else measured on a thread
+// of their own, so that no compile waits for a measurement. When too many programs wait for theirs,
+// the report says so instead.
 //
 // Thread safety: all functions may be called from any thread.
 #pragma once
@@ -71,17 +73,23 @@ class Engine {
   // One blob, checked against its digest. NOT_FOUND, INVALID_ARGUMENT for what is no digest.
   absl::StatusOr<v1::Blob> Fetch(const std::string& digest);
 
-  // Both block: on a worker, and on the front end.
-  absl::StatusOr<v1::ExplainResponse> Explain(const v1::ExplainRequest& request);
+  // Both block: on a worker, which `cancelled` is asked before, and on the front end.
+  absl::StatusOr<v1::ExplainResponse> Explain(const v1::ExplainRequest& request,
+                                              std::function<bool()> cancelled = nullptr);
   absl::StatusOr<v1::ExplainKeyResponse> ExplainKey(const v1::ExplainKeyRequest& request);
 
   v1::StatusResponse Status() const;
 
   // Runs a blocking call of this class off the caller's thread: among the jobs when it needs a
   // worker, else on the front end's threads. RESOURCE_EXHAUSTED when too many wait, UNAVAILABLE
+  // while stopping. The answer takes the task out again; true from it: it will never run.
+  using Remover = std::function<bool()>;
+  absl::StatusOr<Remover> RunOnJobs(std::function<void()> task);
+  absl::StatusOr<Remover> RunOnFront(std::function<void()> task);
+
+  // Held by a call that is answered in parts: until it goes the engine is not idle. UNAVAILABLE
   // while stopping.
-  absl::Status RunOnJobs(std::function<void()> task);
-  absl::Status RunOnFront(std::function<void()> task);
+  absl::StatusOr<std::shared_ptr<void>> OpenCall();
 
   // Stop, first phase: new requests get UNAVAILABLE, what runs goes on.
   void StopAccepting();

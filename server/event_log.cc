@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "server/event_log.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <utility>
 
@@ -57,6 +58,13 @@ std::optional<absl::Status> EventLog::EndAt(size_t index) const {
   return status_;
 }
 
+int EventLog::kernels() const {
+  std::lock_guard lock(mutex_);
+  return static_cast<int>(std::count_if(entries_.begin(), entries_.end(), [](const auto& entry) {
+    return entry->event.has_kernel();
+  }));
+}
+
 void EventLog::WhenReady(size_t index, std::function<void()> ready) {
   {
     std::lock_guard lock(mutex_);
@@ -80,6 +88,7 @@ void EventLog::Wake() {
 
 LogStream::~LogStream() {
   if (detach_) detach_();
+  log_ = nullptr;  // first, for what comes when the last reader has gone
   if (options_.gone) options_.gone(this);
 }
 

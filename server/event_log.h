@@ -45,6 +45,8 @@ class EventLog {
   std::shared_ptr<const LogEntry> Get(size_t index) const;
   // The final status once there is no entry at `index` and never will be.
   std::optional<absl::Status> EndAt(size_t index) const;
+  int kernels() const;  // so far
+
   // Calls `ready` once Get or EndAt has an answer for `index`, at once when it has.
   void WhenReady(size_t index, std::function<void()> ready);
 

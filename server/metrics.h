@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The server's counters, in one place. All only grow, unless said otherwise.
+// The server's counters, in one place. All only grow; StatusResponse tells them.
 #pragma once
 
 #include <atomic>
@@ -11,15 +11,13 @@ struct Metrics {
   std::atomic<uint64_t> requests{0};
   std::atomic<uint64_t> program_hits{0};
   std::atomic<uint64_t> program_joins{0};  // requests that joined a running build
-  std::atomic<uint64_t> programs_planned{0};
   std::atomic<uint64_t> kernel_hits{0};
   std::atomic<uint64_t> kernel_misses{0};
   std::atomic<uint64_t> kernels_compiled{0};
   std::atomic<uint64_t> jobs_cancelled{0};
   std::atomic<uint64_t> store_failures{0};
-  std::atomic<uint64_t> workers_lost{0};  // crashed, hung or sent garbage
   std::atomic<uint64_t> refused_full{0};
-  std::atomic<int64_t> open_streams{0};  // now
+  std::atomic<uint64_t> refused_kernels{0};  // at fault on the GPU
 };
 
 }  // namespace hackc::server

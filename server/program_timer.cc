@@ -2,6 +2,7 @@
 #include "server/program_timer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <future>
 #include <map>
@@ -30,6 +31,26 @@ BenchResult Faulty(v1::worker::Fault fault, std::string_view detail) {
   result.set_fault(fault);
   result.set_detail(std::string(detail));
   return result;
+}
+
+// What else than the kernel may have done: the process was killed, the GPU had a fault of its own.
+bool MayBeChance(v1::worker::Fault fault) {
+  return fault == v1::worker::CRASH || fault == v1::worker::CUDA_ERROR;
+}
+
+// Of a call that came back without a result.
+BenchResult Failed(const absl::Status& status) {
+  const std::string_view message(status.message().data(), status.message().size());
+  switch (status.code()) {
+    case absl::StatusCode::kDeadlineExceeded: return Faulty(v1::worker::HANG, message);
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDataLoss: return Faulty(v1::worker::CRASH, message);
+    default: return Faulty(v1::worker::NOT_TIMED, message);
+  }
+}
+
+BenchResult ResultOf(absl::StatusOr<Reply> reply) {
+  return reply.ok() ? std::move(*reply->mutable_bench()) : Failed(reply.status());
 }
 
 // Symbol values that are no multiple of any tile, inside the range that the kernel is proven for;
@@ -65,32 +86,37 @@ void AddShapes(BenchCall& call) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<BenchCall>> ProgramTimer::PrepareCalls(const StoredProgram& program,
-                                                                  const Cancelled& cancelled) {
-  HACKC_ASSIGN_OR_RETURN(const Rates rates, parts_.backend.TargetRates(program.program.arch()));
+absl::Status ProgramTimer::Prepare() {
+  if (!calls_.empty()) return absl::OkStatus();
+  HACKC_ASSIGN_OR_RETURN(const Rates rates, parts_.backend.TargetRates(program_.program.arch()));
   std::vector<BenchCall> calls;
   using Built = absl::StatusOr<BuiltKernel>;
   std::vector<std::future<Built>> references;
-  for (int i = 0; i < program.program.kernels_size(); ++i) {
-    const v1::Kernel& kernel = program.program.kernels(i);
-    const auto& texts = program.ir.kernels(i).texts();
+  absl::Status status;
+  for (int i = 0; i < program_.program.kernels_size(); ++i) {
+    const v1::Kernel& kernel = program_.program.kernels(i);
+    const auto& texts = program_.ir.kernels(i).texts();
     const auto loop = texts.find("loop");
     if (loop == texts.end()) {
-      return absl::InternalError(absl::StrCat("kernel \"", kernel.name(), "\" has no Loop IR"));
+      status = absl::InternalError(absl::StrCat("kernel \"", kernel.name(), "\" has no Loop IR"));
+      break;
     }
     Request request;
     request.mutable_reference()->set_name(kernel.name());
     request.mutable_reference()->set_loop(loop->second);
     request.mutable_reference()->set_arch(kernel.arch());
-    HACKC_ASSIGN_OR_RETURN(
-        Reply reply, parts_.workers.Run({.request = std::move(request), .cancelled = cancelled}));
-    const v1::worker::KernelSource source = std::move(*reply.mutable_reference()->mutable_source());
-    reply.mutable_reference()->clear_source();
+    absl::StatusOr<Reply> reply =
+        parts_.workers.Run({.request = std::move(request), .cancelled = cancelled_});
+    // Not returned from here: the builds under way call back into what this function holds.
+    if (!(status = reply.status()).ok()) break;
+    const v1::worker::KernelSource source =
+        std::move(*reply->mutable_reference()->mutable_source());
+    reply->mutable_reference()->clear_source();
     BenchCall& call = calls.emplace_back();
     *call.mutable_kernel() = kernel;
-    call.set_cubin(*program.cubins.at(i));
+    call.set_cubin(*program_.cubins.at(i));
     *call.mutable_reference() = source.kernel();
-    *call.mutable_uses() = std::move(*reply.mutable_reference());
+    *call.mutable_uses() = std::move(*reply->mutable_reference());
     call.set_bytes_per_second(rates.bytes_per_second);
     call.set_operations_per_second(
         std::max(rates.matrix_operations_per_second, rates.fma_operations_per_second));
@@ -99,13 +125,11 @@ absl::StatusOr<std::vector<BenchCall>> ProgramTimer::PrepareCalls(const StoredPr
     references.push_back(promise->get_future());
     parts_.kernels.Build(
         MakeKey("kernel", KeyFieldsFromProto(source.key_fields()), parts_.nvrtc_version), source,
-        [cancelled] { return cancelled(); },
+        [this] { return cancelled_(); },
         [promise](Built built) { promise->set_value(std::move(built)); });
   }
-  absl::Status status;
-  for (size_t i = 0; i < calls.size(); ++i) {
-    const Built built =
-        references[i].get();  // all of them: the builder calls back into what they hold
+  for (size_t i = 0; i < references.size(); ++i) {
+    const Built built = references[i].get();
     if (built.ok()) {
       calls[i].set_reference_cubin(*built->kernel.cubin);
     } else if (status.ok()) {
@@ -114,8 +138,8 @@ absl::StatusOr<std::vector<BenchCall>> ProgramTimer::PrepareCalls(const StoredPr
                                          "\": ", built.status().message()));
     }
   }
-  HACKC_RETURN_IF_ERROR(status);
-  return calls;
+  if (status.ok()) calls_ = std::move(calls);
+  return status;
 }
 
 absl::StatusOr<v1::worker::GpuFacts> ProgramTimer::Probe() {
@@ -128,67 +152,127 @@ absl::StatusOr<v1::worker::GpuFacts> ProgramTimer::Probe() {
   return std::move(*reply->mutable_gpu());
 }
 
-BenchResult ProgramTimer::Measure(BenchCall call) {
-  Request request;
-  *request.mutable_bench() = std::move(call);
-  absl::StatusOr<Reply> reply = parts_.bench.Run({.request = std::move(request)});
-  if (reply.ok()) return std::move(*reply->mutable_bench());
-  const std::string_view message(reply.status().message().data(), reply.status().message().size());
-  switch (reply.status().code()) {
-    case absl::StatusCode::kDeadlineExceeded: return Faulty(v1::worker::HANG, message);
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDataLoss: return Faulty(v1::worker::CRASH, message);
-    default: return Faulty(v1::worker::NOT_TIMED, message);
+BenchResult ProgramTimer::Measure(int kernel, BenchCall::Part part, int attempts) {
+  BenchResult result;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    Request request;
+    *request.mutable_bench() = calls_[kernel];
+    request.mutable_bench()->set_part(part);
+    result = ResultOf(parts_.bench.Run({.request = std::move(request), .cancelled = cancelled_}));
+    if (result.fault() == v1::worker::NONE) break;
+    // The process is another one now. If that cannot work, no kernel is to blame.
+    if (absl::Status works = Probe().status(); !works.ok()) {
+      stop_ = std::string(works.message());
+      return Faulty(v1::worker::NOT_TIMED, stop_);
+    }
+    if (!MayBeChance(result.fault())) break;
   }
+  return result;
 }
 
-TimedProgram ProgramTimer::Time(const StoredProgram& program, const Cancelled& cancelled,
-                                const Progress& progress) {
-  const auto start = std::chrono::steady_clock::now();
-  TimingFacts facts{.gpu = parts_.gpu};
-  std::string stop;  // why the kernels left are not timed
-  std::vector<BenchCall> calls;
-  const auto note = [&](const absl::Status& status) {
-    if (!status.ok() && stop.empty()) stop = std::string(status.message());
-  };
-  if (program.program.arch() != parts_.gpu.arch) {
-    stop = absl::StrCat("compiled for ", program.program.arch(), ", the GPU is ", parts_.gpu.arch);
-  } else {
-    if (absl::StatusOr<Rates> rates = parts_.backend.TargetRates(program.program.arch());
-        rates.ok())
-      facts.rates = *rates;
-    absl::StatusOr<std::vector<BenchCall>> prepared = PrepareCalls(program, cancelled);
-    note(prepared.status());
-    if (prepared.ok()) calls = *std::move(prepared);
+absl::Status ProgramTimer::Blame(int kernel, const BenchResult& result) {
+  guilty_ = kernel;
+  return absl::InternalError(absl::StrCat(
+      "kernel \"", program_.program.kernels(kernel).name(), "\" failed its check on the GPU: ",
+      std::string(FaultName(result.fault())), ": ", result.detail()));
+}
+
+absl::Status ProgramTimer::Check(const Progress& progress) {
+  HACKC_RETURN_IF_ERROR(Prepare());
+  if (const absl::Status works = Probe().status(); !works.ok()) {
+    stop_ = std::string(works.message());
+    Log().warn("bench: nothing is checked: {}", stop_);
+    return cancelled_() ? absl::CancelledError("nobody waits for it any more") : absl::OkStatus();
   }
-  if (stop.empty()) {
+  std::atomic<bool> failed{false};
+  std::vector<std::future<absl::StatusOr<Reply>>> replies;
+  for (const BenchCall& call : calls_) {
+    Request request;
+    *request.mutable_bench() = call;
+    request.mutable_bench()->set_part(BenchCall::CHECK);
+    auto promise = std::make_shared<std::promise<absl::StatusOr<Reply>>>();
+    replies.push_back(promise->get_future());
+    parts_.bench.Submit(
+        {.request = std::move(request), .cancelled = [&] { return failed || cancelled_(); }},
+        [promise](auto reply) { promise->set_value(std::move(reply)); });
+  }
+  absl::Status status;
+  complete_ = true;
+  const int total = program_.program.kernels_size();
+  for (int i = 0; i < total; ++i) {  // all of them: they hold `failed`
+    const std::string& name = program_.program.kernels(i).name();
+    progress(i, total, name);
+    BenchResult result = ResultOf(replies[i].get());
+    if (failed) continue;
+    if (result.fault() != v1::worker::NONE && !stop_.empty()) {
+      result = Faulty(v1::worker::NOT_TIMED, stop_);
+    } else if (MayBeChance(result.fault())) {
+      result = Measure(i, BenchCall::CHECK, 1);
+    }
+    if (result.fault() != v1::worker::NONE) {
+      complete_ = false;
+      if (!cancelled_()) {
+        Log().warn("bench: kernel {}: {}: {}", name, FaultName(result.fault()), result.detail());
+      }
+      if (result.fault() != v1::worker::NOT_TIMED) {
+        failed = true;
+        status = Blame(i, result);
+      }
+    }
+    checks_.push_back(std::move(result));
+  }
+  progress(total, total, "");
+  return cancelled_() ? absl::CancelledError("nobody waits for it any more") : status;
+}
+
+TimedProgram ProgramTimer::Time(const Progress& progress) {
+  const auto start = std::chrono::steady_clock::now();
+  TimedProgram timed;
+  TimingFacts facts{.gpu = parts_.gpu};
+  const auto note = [&](const absl::Status& status) {
+    if (!status.ok() && stop_.empty()) stop_ = std::string(status.message());
+  };
+  if (absl::StatusOr<Rates> rates = parts_.backend.TargetRates(program_.program.arch());
+      rates.ok()) {
+    facts.rates = *rates;
+  }
+  if (stop_.empty()) note(Prepare());
+  if (stop_.empty()) {
     const absl::StatusOr<v1::worker::GpuFacts> gpu = Probe();
     note(gpu.status());
     if (gpu.ok()) facts.copy_bytes_per_second = gpu->copy_bytes_per_second();
   }
-  const int total = program.program.kernels_size();
+  const int total = program_.program.kernels_size();
   for (int i = 0; i < total; ++i) {
-    const std::string& name = program.program.kernels(i).name();
+    const std::string& name = program_.program.kernels(i).name();
     progress(i, total, name);
-    if (stop.empty() && cancelled()) stop = "nobody waits for it any more";
-    if (stop.empty() && MillisecondsSince(start) > parts_.program_limit.count()) {
-      stop = absl::StrCat("the time limit of a program, ", parts_.program_limit.count() / 1000,
-                          " s, is over");
+    if (stop_.empty() && cancelled_()) stop_ = "nobody waits for it any more";
+    if (stop_.empty() && MillisecondsSince(start) > parts_.program_limit.count()) {
+      stop_ = absl::StrCat("the time limit of a program, ", parts_.program_limit.count() / 1000,
+                           " s, is over");
     }
-    if (!stop.empty()) {
-      facts.kernels.push_back(Faulty(v1::worker::NOT_TIMED, stop));
+    if (!checks_.empty() && checks_[i].fault() != v1::worker::NONE) {
+      facts.kernels.push_back(checks_[i]);
       continue;
     }
-    BenchResult result = Measure(std::move(calls[i]));
-    if (result.fault() != v1::worker::NONE) {
-      Log().warn("bench: kernel {}: {}: {}", name, FaultName(result.fault()), result.detail());
-      // The process is another one now. If that cannot work, no other kernel is to blame.
-      note(Probe().status());
+    if (!stop_.empty()) {
+      facts.kernels.push_back(Faulty(v1::worker::NOT_TIMED, stop_));
+      continue;
+    }
+    BenchResult result = Measure(i, BenchCall::TIME, 2);
+    const v1::worker::Fault fault = result.fault();
+    if (fault != v1::worker::NONE) {
+      Log().warn("bench: kernel {}: {}: {}", name, FaultName(fault), result.detail());
+    }
+    // A hang may be a time limit that is short for a slow kernel, which ran in its check.
+    if (timed.fault.ok() && (fault == v1::worker::RED_ZONE || fault == v1::worker::CUDA_ERROR ||
+                             fault == v1::worker::CRASH)) {
+      timed.fault = Blame(i, result);
     }
     facts.kernels.push_back(std::move(result));
   }
   progress(total, total, "");
-  if (stop.empty()) {
+  if (stop_.empty()) {
     const absl::StatusOr<v1::worker::GpuFacts> again = Probe();
     const double before = facts.copy_bytes_per_second;
     const double after = again.ok() ? again->copy_bytes_per_second() : 0;
@@ -199,8 +283,7 @@ TimedProgram ProgramTimer::Time(const StoredProgram& program, const Cancelled& c
     }
   }
   facts.seconds = MillisecondsSince(start) / 1000;
-  TimedProgram timed;
-  timed.json = TimingJson(program.program, facts, &timed.final);
+  timed.json = TimingJson(program_.program, facts, &timed.final);
   return timed;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "server/server_main.h"
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
@@ -21,6 +22,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "cache/directory.h"
 #include "cache/memory_store.h"
 #include "cache/sqlite_store.h"
 #include "compiler/support/status_macros.h"
@@ -62,11 +66,18 @@ void KeepHeapSmall() {
 // gRPC tells on stderr what the status of a call or of the start tells too.
 void QuietGrpc(gpr_log_func_args* args) { Log().debug("grpc: {}", args->message); }
 
+// What it complains of is in a message of somebody else; whoever reads it has the status.
+void LogProtobuf(google::protobuf::LogLevel, const char*, int, const std::string& message) {
+  Log().warn("protobuf: {}", message);
+}
+
 absl::StatusOr<std::shared_ptr<cache::Store>> OpenStore(const ServerOptions& options) {
   absl::Status status = absl::FailedPreconditionError("no home directory");
   if (!options.cache_dir.empty()) {
     absl::StatusOr<std::unique_ptr<cache::Store>> store = cache::OpenSqliteStore(
-        {.directory = options.cache_dir, .limit_bytes = static_cast<int64_t>(options.cache_bytes)});
+        {.directory = options.cache_dir,
+         .limit_bytes = static_cast<int64_t>(options.cache_bytes),
+         .warn = [](const std::string& message) { Log().warn("{}", message); }});
     if (store.ok()) return std::shared_ptr<cache::Store>(*std::move(store));
     status = store.status();
   }
@@ -93,7 +104,9 @@ ReplayOptions ReplaysOf(const ServerOptions& options) {
 }
 
 std::vector<std::string> WorkerArguments(const ServerOptions& options) {
-  std::vector<std::string> argv = {"/proc/self/exe", "--replay-dir", options.replay_dir};
+  std::vector<std::string> argv = {"/proc/self/exe", "--replay-dir", options.replay_dir,
+                                   "--log-format",
+                                   options.log_format == LogFormat::kJson ? "json" : "text"};
   if (!options.pass_plugin.empty()) {
     argv.insert(argv.end(), {"--pass-plugin", options.pass_plugin});
   }
@@ -122,6 +135,22 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const ServerOptions& options,
   if (!options.arch.empty()) engine_options.default_arch = options.arch;
   return Engine::Create(std::move(engine_options), std::move(store), std::move(backend),
                         std::move(pool));
+}
+
+// gRPC takes the path of a unix socket from whoever listens there: two servers would each have some
+// of the clients.
+absl::StatusOr<std::optional<cache::FileLock>> LockSocket(const std::string& listen) {
+  constexpr std::string_view kUnix = "unix:";
+  if (!listen.starts_with(kUnix)) return std::nullopt;
+  std::string path = listen.substr(kUnix.size());
+  if (path.starts_with("//")) path.erase(0, 2);
+  absl::StatusOr<cache::FileLock> lock =
+      cache::FileLock::Acquire(path + ".lock", absl::ZeroDuration());
+  if (lock.ok()) return std::optional<cache::FileLock>(*std::move(lock));
+  return absl::UnavailableError(absl::StrCat(
+      "cannot listen on ", listen, ": ",
+      absl::IsUnavailable(lock.status()) ? absl::StrCat("another server does (", path, ".lock)")
+                                         : std::string(lock.status().message())));
 }
 
 absl::Status WritePortFile(const std::string& path, int port) {
@@ -168,6 +197,14 @@ absl::Status Serve(const ServerOptions& options, std::shared_ptr<CompilerBackend
   }
   HACKC_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
                          MakeEngine(options, std::move(backend), gpu));
+  const v1::StatusResponse status = engine->Status();
+  if (std::find(status.archs().begin(), status.archs().end(), status.arch()) ==
+      status.archs().end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.arch.empty() ? "the GPU" : "--arch", ": expected one of ",
+                     absl::StrJoin(status.archs(), ", "), ", got \"", status.arch(), "\""));
+  }
+  HACKC_ASSIGN_OR_RETURN(const std::optional<cache::FileLock> lock, LockSocket(options.listen));
   CompilerService service(*engine);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -189,7 +226,6 @@ absl::Status Serve(const ServerOptions& options, std::shared_ptr<CompilerBackend
                      ": the address is in use, or not one of this machine"));
   }
   if (!options.port_file.empty()) HACKC_RETURN_IF_ERROR(WritePortFile(options.port_file, port));
-  const v1::StatusResponse status = engine->Status();
   Log().info(
       "hackc-server {} listens on {} (port {}), target {}, GPU {}, NVRTC {}, {} workers, cache {}",
       status.version(), options.listen, port, status.arch(), gpu.name.empty() ? "none" : gpu.name,
@@ -205,11 +241,17 @@ absl::Status Serve(const ServerOptions& options, std::shared_ptr<CompilerBackend
 
 int ServerMain(int argc, char** argv, std::shared_ptr<CompilerBackend> backend) {
   SetThreadStacks();
+  // What they would end the process for is an error of a write: a client that has gone, a file as
+  // large as it may be.
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   if (argc == 4 && std::string_view(argv[1]) == "--bench") {
     return ServeCalls(std::atoi(argv[3]), "hackc-bench", BenchHandler(std::atoi(argv[2])));
   }
   ServerOptions options;
   if (const std::optional<int> exit_code = ParseOptions(argc, argv, options)) return *exit_code;
+  ConfigureLog(options.log_format);
+  google::protobuf::SetLogHandler(LogProtobuf);
   if (!options.pass_plugin.empty()) {
     if (const absl::Status loaded = backend->LoadPassPlugin(options.pass_plugin); !loaded.ok()) {
       Log().error("hackc-server: {}", std::string(loaded.message()));
@@ -222,9 +264,7 @@ int ServerMain(int argc, char** argv, std::shared_ptr<CompilerBackend> backend) 
                       [&backend](const auto& request) { return HandleCall(*backend, request); });
   }
   KeepHeapSmall();
-  ConfigureLog(options.log_format);
   gpr_set_log_function(QuietGrpc);
-  signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

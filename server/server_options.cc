@@ -5,10 +5,39 @@
 #include <map>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "server/local.h"
 #include "server/replay.h"
 
 namespace hackc::server {
+
+namespace {
+
+constexpr double kDay = 86400;  // seconds
+
+// CLI::Range lets NaN pass.
+CLI::Validator Between(double least, double most) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        double value = 0;
+        if (absl::SimpleAtod(text, &value) && value >= least && value <= most) return std::string();
+        return absl::StrFormat("expected a number from %g to %g, got \"%s\"", least, most, text);
+      },
+      absl::StrFormat("%g..%g", least, most));
+}
+
+// host:port with a port beyond 65535 would listen on another one.
+std::string CheckListen(const std::string& listen) {
+  const size_t colon = listen.rfind(':');
+  if (listen.starts_with("unix") || colon == std::string::npos) return "";
+  uint64_t number = 0;
+  const std::string text = listen.substr(colon + 1);
+  if (!absl::SimpleAtoi(text, &number) || number <= 65535) return "";
+  return absl::StrCat("expected a port up to 65535, got ", text);
+}
+
+}  // namespace
 
 std::optional<int> ParseOptions(int argc, char** argv, ServerOptions& options) {
   CLI::App app("The compile server for LLM kernels.", "hackc-server");
@@ -20,35 +49,39 @@ std::optional<int> ParseOptions(int argc, char** argv, ServerOptions& options) {
   const std::map<std::string, LogFormat> formats{{"text", LogFormat::kText},
                                                  {"json", LogFormat::kJson}};
   app.add_option("--listen", options.listen, "Address to listen on; port 0 takes a free one")
+      ->check(CheckListen)
       ->capture_default_str();
   app.add_option("--port-file", options.port_file, "Write the port that was taken to this file");
   app.add_option("--gpu", gpu, "The GPU to measure on, or none")->capture_default_str();
   app.add_option("--arch", options.arch, "Target of requests that name none, such as sm_90a");
   app.add_option("--workers", options.workers, "Compile worker processes; 0: one for each core")
-      ->check(CLI::Range(0, 1024));
+      ->check(Between(0, 1024));
   CLI::Option* cache_dir =
       app.add_option("--cache-dir", options.cache_dir, "Where the store is kept")
           ->capture_default_str();
   app.add_option("--cache-bytes", options.cache_bytes, "Size limit of the store")
       ->transform(CLI::AsSizeValue(false))
+      ->check(Between(1 << 20, 0x1p60))
       ->capture_default_str();
   app.add_option("--replay-dir", options.replay_dir,
                  "Where a failing compile leaves what hackc-opt runs (CACHE_DIR/replay)");
   app.add_option("--pass-plugin", options.pass_plugin, "A shared library that adds passes")
       ->check(CLI::ExistingFile);
   app.add_option("--worker", options.worker_fd)->group("");  // not for people
-  app.add_option("--queue", options.queue, "Builds that may wait")->capture_default_str();
+  app.add_option("--queue", options.queue, "Builds that may wait")
+      ->check(Between(0, 1'000'000))
+      ->capture_default_str();
   app.add_option("--log-format", options.log_format, "text or json, on standard error")
       ->transform(CLI::CheckedTransformer(formats, CLI::ignore_case));
   app.add_option("--grace", options.grace_seconds, "Seconds that SIGTERM leaves to work under way")
-      ->check(CLI::NonNegativeNumber)
+      ->check(Between(0, kDay))
       ->capture_default_str();
   app.add_option("--call-seconds", options.call_seconds, "Time limit of one call to a worker")
-      ->check(CLI::PositiveNumber)
+      ->check(Between(0.01, kDay))
       ->capture_default_str();
   app.add_option("--bench-seconds", options.bench_seconds,
                  "Time limit of one kernel on the GPU; one that hangs costs this much")
-      ->check(CLI::PositiveNumber)
+      ->check(Between(0.01, kDay))
       ->capture_default_str();
   try {
     app.parse(argc, argv);

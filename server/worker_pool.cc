@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/log.h"
 
 namespace hackc::server {
 namespace {
@@ -18,6 +19,11 @@ std::string Describe(const Request& request) {
     case Request::kPlan: return "planning the program";
     case Request::kKernel:
       return absl::StrCat("compiling kernel \"", request.kernel().kernel().name(), "\"");
+    case Request::kReference:
+      return absl::StrCat("making the reference of kernel \"", request.reference().name(), "\"");
+    case Request::kBench:
+      return absl::StrCat("measuring kernel \"", request.bench().kernel().name(), "\"");
+    case Request::kProbe: return "asking what the GPU is";
     default: return "asking for the toolchain";
   }
 }
@@ -74,7 +80,7 @@ void WorkerPool::Work(Worker& worker) {
   // again, with somebody to tell, at the first call.
   Request describe;
   describe.mutable_describe();
-  (void)Try(worker, describe);
+  (void)Try(worker, {.request = std::move(describe)});
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return stopping_ || !pending_.empty(); });
@@ -85,21 +91,29 @@ void WorkerPool::Work(Worker& worker) {
     if (next.call.cancelled && next.call.cancelled()) {
       next.done(absl::CancelledError("nobody waits for this any more"));
     } else {
-      next.done(Try(worker, next.call.request));
+      next.done(Try(worker, next.call));
     }
     next = {};
     lock.lock();
   }
 }
 
-absl::StatusOr<Reply> WorkerPool::Try(Worker& worker, const Request& request) {
-  const std::chrono::milliseconds limit = request.has_plan()     ? limits_.plan
-                                          : request.has_kernel() ? limits_.kernel
-                                          : request.has_bench()  ? limits_.bench
-                                                                 : limits_.describe;
+std::chrono::milliseconds WorkerPool::LimitOf(const Request& request) const {
+  switch (request.call_case()) {
+    case Request::kPlan:
+    case Request::kReference: return limits_.plan;  // passes, both
+    case Request::kKernel: return limits_.kernel;
+    case Request::kBench: return limits_.bench;
+    default: return limits_.describe;
+  }
+}
+
+absl::StatusOr<Reply> WorkerPool::Try(Worker& worker, const Call& call) {
+  const Request& request = call.request;
   absl::StatusOr<Reply> reply;
-  for (int attempt = 0; attempt < limits_.attempts; ++attempt) {
-    reply = worker.Call(request, limit);
+  int attempt = 0;
+  do {
+    reply = worker.Call(request, LimitOf(request));
     if (reply.ok()) {
       if (absl::Status status = StatusOf(*reply); !status.ok()) return status;
       return reply;
@@ -109,10 +123,17 @@ absl::StatusOr<Reply> WorkerPool::Try(Worker& worker, const Request& request) {
       if (stopping_) return absl::UnavailableError("the server is stopping");
     }
     ++lost_;
-  }
+    Log().warn("a worker was lost while {}: {}", Describe(request),
+               std::string(reply.status().message()));
+    if (call.cancelled && call.cancelled()) {
+      return absl::CancelledError("nobody waits for this any more");
+    }
+    // What took so long once takes as long again.
+  } while (++attempt < limits_.attempts && !absl::IsDeadlineExceeded(reply.status()));
   if (limits_.attempts == 1) return reply.status();
   const absl::Status lost = absl::InternalError(
-      absl::StrCat(Describe(request), ": the worker was lost, twice: ", reply.status().message()));
+      absl::StrCat(Describe(request), ": the worker was lost", attempt > 1 ? ", twice" : "", ": ",
+                   reply.status().message()));
   return lost_call_ ? lost_call_(request, lost) : lost;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // N workers and the calls that wait for one, first come first served. A call that loses its worker
-// is tried once more on a fresh one, then fails with INTERNAL naming the call and how the worker
-// ended. With `attempts` 1 it is not, and keeps the worker's own status: a kernel that hangs on a
-// GPU hangs again.
+// is tried once more on a fresh one, unless that was for its time limit or nobody waits any more,
+// then fails with INTERNAL naming the call and how the worker ended. With `attempts` 1 it is not,
+// and keeps the worker's own status.
 //
 //   WorkerPool pool(2, [&] { return std::make_unique<InProcessWorker>(backend); });
 //   pool.Submit({.request = request}, [](absl::StatusOr<v1::worker::Reply> reply) { ... });
@@ -13,6 +13,7 @@
 // the pool's threads.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -24,7 +25,6 @@
 
 #include "absl/status/statusor.h"
 #include "hackc/v1/worker.pb.h"
-#include "server/metrics.h"
 #include "server/worker.h"
 
 namespace hackc::server {
@@ -45,11 +45,11 @@ class WorkerPool {
 
   struct Call {
     v1::worker::Request request;
-    // Asked when the call's turn comes: true gives CANCELLED instead. May be null.
+    // Asked before each attempt: true gives CANCELLED instead. May be null.
     std::function<bool()> cancelled;
   };
 
-  // What a call that lost both its workers ends with, in place of the status given.
+  // What a call that lost its workers ends with, in place of the status given.
   using LostCall = std::function<absl::Status(const v1::worker::Request&, const absl::Status&)>;
 
   WorkerPool(int workers, const Factory& factory, WorkerLimits limits = {},
@@ -73,7 +73,8 @@ class WorkerPool {
     Done done;
   };
   void Work(Worker& worker);
-  absl::StatusOr<v1::worker::Reply> Try(Worker& worker, const v1::worker::Request& request);
+  absl::StatusOr<v1::worker::Reply> Try(Worker& worker, const Call& call);
+  std::chrono::milliseconds LimitOf(const v1::worker::Request& request) const;
 
   const WorkerLimits limits_;
   const LostCall lost_call_;

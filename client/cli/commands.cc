@@ -149,6 +149,15 @@ absl::Status StatusCommand::Run(std::ostream& out) {
   line("kernels compiled", absl::StrCat(status.compiled_kernels()));
   line("cache", absl::StrFormat("%d hits, %d misses, %.1f MB", status.cache_hits(),
                                 status.cache_misses(), status.cache_bytes() / 1e6));
+  line("requests",
+       absl::StrCat(status.requests(), ", ", status.program_hits(), " stored, ",
+                    status.program_joins(), " joined, ", status.open_answers(), " open"));
+  line("refused", absl::StrCat(status.refused_requests(), " requests, ", status.refused_kernels(),
+                               " kernels"));
+  line("lost",
+       absl::StrCat(status.workers_lost(), " workers, ", status.cancelled_builds(), " builds, ",
+                    status.store_failures(), " writes, ", status.cache_corruptions(), " damaged, ",
+                    status.cache_evictions(), " evicted"));
   line("memory", absl::StrFormat("%.1f MB", status.resident_bytes() / 1e6));
   line("uptime", absl::StrFormat("%.0f s", status.uptime_seconds()));
   return absl::OkStatus();

@@ -64,7 +64,8 @@ std::string BlockText(const v1::Kernel& kernel) {
 
 // Stages that are no pass; all others add up to the time of the passes.
 bool IsPass(const std::string& stage) {
-  return stage != "nvrtc" && stage != "store" && stage != "queued" && stage != "lookup";
+  return stage != "nvrtc" && stage != "store" && stage != "queued" && stage != "lookup" &&
+         stage != "check";
 }
 
 template <typename Predicate>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One kernel on a GPU: red zones round every buffer, outputs poisoned first, inputs made up from a
 // seed; what it writes is held against the reference's result at each shape to check, and only then
-// is it timed.
+// is it timed, in the same call or in another one (BenchCall.part).
 //
 //   v1::worker::BenchResult result = KernelBench(device, call).Run();
 //
@@ -47,6 +47,8 @@ class KernelBench {
 
   absl::Status RunAll();
   absl::Status Check(const Shape& shape);
+  absl::Status CheckTimed(const Shape& shape);
+  absl::Status RunAlone(const Shape& shape);  // without its reference: between red zones
   absl::Status Time(const Shape& shape);
   void TakeSymbols(const Shape& shape);
   // Loads the program and makes its tensors, at the symbols taken. Set -1 is the reference's.

@@ -12,7 +12,10 @@
 //            stays
 //   no_time, fast, noisy         the clock stands still, nearly so, or changes its pace from event
 //                                to event
+//   once:FILE                    SIGSEGV unless FILE is there, which it makes
+//   in_graph, slow_graph         an error that stays, or 50 ms of real time, in a graph only
 #include <cuda.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -57,6 +60,13 @@ Node MakeNode(CUfunction function, void** parameters) {
   return node;
 }
 
+// True once, over all processes.
+bool First(const std::string& file) {
+  const int made = open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600);
+  if (made >= 0) close(made);
+  return made >= 0;
+}
+
 void Run(const Node& node) {
   ++launches;
   const std::string& word = node.code->word;
@@ -70,7 +80,7 @@ void Run(const Node& node) {
   if (word == "behind") node.y[count] = 7;
   if (word == "before") node.y[-1] = 7;
   if (word == "illegal") broken = true;
-  if (word == "crash") {
+  if (word == "crash" || (word.rfind("once:", 0) == 0 && First(word.substr(5)))) {
     signal(SIGSEGV, SIG_DFL);  // past a sanitizer's handler
     raise(SIGSEGV);
   }
@@ -251,6 +261,8 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph, unsigned 
   return CUDA_SUCCESS;
 }
 CUresult cuGraphLaunch(CUgraphExec, CUstream) {
+  if (nodes.front().code->word == "in_graph") broken = true;
+  if (nodes.front().code->word == "slow_graph") usleep(50'000);
   for (const Node& node : nodes) Run(node);
   return CUDA_SUCCESS;
 }

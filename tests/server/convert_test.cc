@@ -6,6 +6,8 @@
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/server/fake_compiler.h"
 
 namespace hackc::server {
@@ -189,6 +191,14 @@ TEST(Convert, RequestBecomesACallWithoutItsName) {
   EXPECT_EQ(plain->layers, 3);
   EXPECT_THAT(plain->config_json, HasSubstr("\"a\":3584"));
   EXPECT_THAT(plain->config_json, HasSubstr("[1e-06,null,\"x\"]"));
+}
+
+TEST(Convert, NumbersThatJsonCannotSayBecomeStrings) {
+  v1::ModelDescription model;
+  (*model.mutable_config()->mutable_fields())["rope_theta"].set_number_value(std::nan(""));
+  const absl::StatusOr<v1::worker::PlanCall> call = PlanCallFrom(model, {}, "sm_90a");
+  ASSERT_TRUE(call.ok()) << call.status();
+  EXPECT_EQ(call->config_json(), R"({"rope_theta":"NaN"})");
 }
 
 TEST(Convert, RequestErrorsNameTheField) {

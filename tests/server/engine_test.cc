@@ -29,6 +29,7 @@ using ::testing::SizeIs;
 class FaultyStore : public cache::MemoryStore {
  public:
   absl::StatusOr<std::string> GetBlob(const cache::Digest& digest) override {
+    ++reads;
     if (digest.ToString() == lost_blob) return absl::NotFoundError("lost");
     return MemoryStore::GetBlob(digest);
   }
@@ -37,6 +38,7 @@ class FaultyStore : public cache::MemoryStore {
     return MemoryStore::PutAction(made);
   }
   std::string lost_blob;
+  std::atomic<int> reads{0};
   std::atomic<bool> full{false};
 };
 
@@ -271,6 +273,47 @@ TEST_F(EngineTest, OpenAnswersAreLimited) {
   EXPECT_TRUE(absl::IsResourceExhausted(Ask(json::object()).status));
 }
 
+TEST_F(EngineTest, ABurstOfHitsIsServed) {
+  Start();
+  const json config = Slow("front", 2);
+  ASSERT_TRUE(Ask(config).status.ok());
+  std::vector<std::shared_ptr<EventStream>> streams;
+  for (int i = 0; i < 600; ++i) streams.push_back(engine_->Submit(FakeRequest(config.dump())));
+  for (const auto& stream : streams) {
+    const Answer answer = Read(*stream);
+    ASSERT_TRUE(answer.status.ok()) << answer.status;
+    EXPECT_TRUE(answer.program->hit());
+  }
+}
+
+TEST_F(EngineTest, ReadersOfAStoredProgramShareOneCopy) {
+  Start();
+  ASSERT_TRUE(Ask(json::object()).status.ok());
+  ASSERT_TRUE(engine_->WaitIdle(std::chrono::seconds(20)));
+  const auto served = [this] {
+    std::shared_ptr<EventStream> stream = engine_->Submit(FakeRequest("{}"));
+    EXPECT_TRUE(stream->WaitNext());
+    return stream;
+  };
+  faulty_->reads = 0;
+  std::vector<std::shared_ptr<EventStream>> stalled = {served()};
+  const int reads = faulty_->reads;
+  EXPECT_GT(reads, 0);
+  for (int i = 0; i < 20; ++i) stalled.push_back(served());
+  EXPECT_EQ(faulty_->reads, reads);
+  EXPECT_EQ(engine_->Status().program_hits(), 21u);
+  EXPECT_EQ(engine_->Status().cache_hits(), 42u);
+  EXPECT_EQ(engine_->Status().open_answers(), 21u);
+  for (const auto& stream : stalled) {
+    const Answer rest = Read(*stream);
+    EXPECT_TRUE(rest.status.ok() && rest.program && rest.report) << rest.status;
+  }
+  stalled.clear();
+  EXPECT_EQ(engine_->Status().open_answers(), 0u);
+  EXPECT_TRUE(Ask(json::object()).program->hit());
+  EXPECT_GT(faulty_->reads, reads) << "it is kept for its readers only";
+}
+
 TEST_F(EngineTest, BadRequestsNameTheField) {
   Start();
   const Answer invalid = Ask(json{{"invalid", "rope_scaling.type"}});
@@ -399,6 +442,14 @@ TEST_F(EngineTest, ExplainGivesTheLevelsAskedFor) {
   EXPECT_EQ(compiler_->compiles, 0);
 }
 
+TEST_F(EngineTest, AnExplainThatNobodyWaitsForTakesNoWorker) {
+  Start();
+  v1::ExplainRequest request;
+  *request.mutable_model() = FakeRequest("{}").model();
+  EXPECT_TRUE(absl::IsCancelled(engine_->Explain(request, [] { return true; }).status()));
+  EXPECT_EQ(compiler_->plans, 0);
+}
+
 TEST_F(EngineTest, ExplainKeySaysWhatDiffers) {
   Start();
   v1::ExplainKeyRequest request;
@@ -430,6 +481,9 @@ TEST_F(EngineTest, StatusCounts) {
   EXPECT_THAT(status.archs(), ElementsAre("sm_80", "sm_90a"));
   EXPECT_GT(status.resident_bytes(), 1u << 20);
   EXPECT_FALSE(status.stopping());
+  EXPECT_EQ(status.requests(), 2u);
+  EXPECT_EQ(status.program_hits(), 1u);
+  EXPECT_EQ(status.workers_lost(), 0u);
 }
 
 TEST_F(EngineTest, StoppingRefusesNewWorkAndFinishesTheOld) {

@@ -8,6 +8,7 @@
 
 #include <future>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "server/convert.h"
@@ -101,13 +102,29 @@ TEST(WorkerProcess, InterruptEndsARunningCall) {
   EXPECT_FALSE(worker.Call(KernelRequest("{}"), seconds(60)).ok()) << "no new process after that";
 }
 
+// The child process of this one, 0 without.
+pid_t Child() {
+  const std::string self = std::to_string(getpid());
+  pid_t child = 0;
+  std::ifstream("/proc/" + self + "/task/" + self + "/children") >> child;
+  return child;
+}
+
 TEST(WorkerProcess, IsReplacedAfterSomeCalls) {
   WorkerProcessOptions options = Options();
   options.calls_per_process = 2;
   WorkerProcess worker(options);
+  std::set<pid_t> processes;
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(worker.Call(KernelRequest("{}"), seconds(60)).ok()) << i;
+    if (i % 2 == 0) {
+      processes.insert(Child());
+    } else {
+      EXPECT_EQ(Child(), 0) << "it has answered its two";
+    }
   }
+  EXPECT_EQ(processes.size(), 3u);
+  EXPECT_EQ(processes.count(0), 0u);
 }
 
 // The parent is killed in the middle of a call, as the server would be: its worker goes too.
@@ -166,18 +183,67 @@ TEST(WorkerPool, ThenNamesTheKernelAndTheSignal) {
 }
 
 TEST(WorkerPool, AHangingKernelLeavesTheOtherWorkersAtWork) {
-  WorkerPool pool(2, ProcessFactory(), {.kernel = seconds(1)});
-  std::atomic<bool> hung{false};
-  std::promise<void> ended;
-  pool.Submit({.request = KernelRequest(Behaving("hang"))}, [&](absl::StatusOr<Reply> reply) {
-    hung = absl::IsInternal(reply.status());
-    ended.set_value();
-  });
+  TempDir dir;
+  WorkerPool pool(2, ProcessFactory());
+  std::promise<absl::Status> promise;
+  std::future<absl::Status> hung = promise.get_future();
+  const std::string config =
+      nlohmann::json{{"behave", {{"k0", "hang"}}}, {"count_file", dir.File("started")}}.dump();
+  pool.Submit({.request = KernelRequest(config)},
+              [&](absl::StatusOr<Reply> reply) { promise.set_value(reply.status()); });
+  while (CountLines(dir.File("started")) == 0) std::this_thread::sleep_for(milliseconds(10));
   for (int i = 0; i < 20; ++i) {
     EXPECT_TRUE(pool.Run({.request = KernelRequest("{}")}).ok());
   }
-  ended.get_future().wait();
-  EXPECT_TRUE(hung);
+  EXPECT_EQ(hung.wait_for(seconds(0)), std::future_status::timeout) << "it hangs all the time";
+  pool.Stop();
+  EXPECT_TRUE(absl::IsUnavailable(hung.get()));
+}
+
+TEST(WorkerPool, ATimeLimitIsNotTriedAgain) {
+  TempDir dir;
+  WorkerPool pool(1, ProcessFactory(), {.kernel = milliseconds(300)});
+  const std::string config =
+      nlohmann::json{{"behave", {{"k0", "hang"}}}, {"count_file", dir.File("started")}}.dump();
+  const absl::Status status = pool.Run({.request = KernelRequest(config)}).status();
+  EXPECT_EQ(status, absl::InternalError("compiling kernel \"k0\": the worker was lost: "
+                                        "no answer within 0.3 s; killed"));
+  EXPECT_EQ(CountLines(dir.File("started")), 1);
+  EXPECT_EQ(pool.lost(), 1u);
+}
+
+TEST(WorkerPool, WhatNobodyWaitsForAnyMoreIsNotTriedAgain) {
+  TempDir dir;
+  WorkerPool pool(1, ProcessFactory());
+  const std::string config =
+      nlohmann::json{{"behave", {{"k0", "crash"}}}, {"count_file", dir.File("started")}}.dump();
+  const absl::StatusOr<Reply> reply =
+      pool.Run({.request = KernelRequest(config), .cancelled = [&] {
+                  return CountLines(dir.File("started")) > 0;  // they left while it ran
+                }});
+  EXPECT_TRUE(absl::IsCancelled(reply.status())) << reply.status();
+  EXPECT_EQ(CountLines(dir.File("started")), 1);
+}
+
+TEST(WorkerPool, AReferenceIsNamedAndHasTheLimitOfAPlan) {
+  struct Lost : Worker {
+    explicit Lost(std::vector<milliseconds>* limits) : limits(limits) {}
+    absl::StatusOr<Reply> Call(const Request& request, milliseconds limit) override {
+      if (request.has_reference()) limits->push_back(limit);
+      return absl::UnavailableError("killed");
+    }
+    void Interrupt() override {}
+    std::vector<milliseconds>* limits;
+  };
+  std::vector<milliseconds> limits;
+  Request request;
+  request.mutable_reference()->set_name("k7");
+  WorkerPool pool(1, [&] { return std::make_unique<Lost>(&limits); },
+                  {.describe = seconds(1), .plan = seconds(2)});
+  EXPECT_EQ(pool.Run({.request = request}).status(),
+            absl::InternalError(
+                "making the reference of kernel \"k7\": the worker was lost, twice: killed"));
+  EXPECT_THAT(limits, ::testing::ElementsAre(seconds(2), seconds(2)));
 }
 
 TEST(WorkerPool, StopEndsWaitingAndRunningCalls) {

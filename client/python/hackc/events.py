@@ -10,7 +10,7 @@ from typing import Any, Union
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    stage: str  # "queued", "lower", "compile", "store", "time"
+    stage: str  # "queued", "lower", "compile", "check", "store", "time"
     done: int
     total: int
     detail: str

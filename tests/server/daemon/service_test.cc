@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -399,6 +400,107 @@ TEST_F(ServiceTest, ASecondServerOnThePortSaysSoAndExits) {
   EXPECT_TRUE(Ask(json::object()).status.ok());
 }
 
+TEST_F(ServiceTest, ASecondServerOnAUnixSocketSaysSoAndExits) {
+  const std::string listen = "unix:" + dir_.File("socket");
+  const auto serve = [&] {
+    server_.emplace(dir_, std::vector<std::string>{"--listen", listen, "--cache-dir",
+                                                   dir_.File("cache"), "--workers", "1"});
+    ASSERT_NE(server_->AwaitAddress(), "") << server_->log();
+  };
+  serve();
+  address_ = listen;
+  ServerProcess second(dir_, {"--listen", listen, "--cache-dir", dir_.File("cache")});
+  EXPECT_EQ(second.AwaitExit(), 1);
+  EXPECT_THAT(second.log(), HasSubstr("cannot listen on " + listen + ": another server does"));
+  EXPECT_EQ(Lines(second.log()), 1) << second.log();
+  EXPECT_TRUE(Ask(*Connect(), FakeRequest("{}")).status.ok());
+  // Killed, it leaves its socket and its lock file to the next.
+  server_->Signal(SIGKILL);
+  server_->AwaitExit();
+  serve();
+  EXPECT_TRUE(Ask(*Connect(), FakeRequest("{}")).status.ok());
+}
+
+TEST_F(ServiceTest, AFetchHasTheGraceTimeToo) {
+  Start();
+  const Answer cold = Ask(json{{"kernels", 40}, {"cubin_bytes", 256 << 10}});
+  ASSERT_TRUE(cold.status.ok()) << cold.status;
+  v1::FetchRequest fetch;
+  for (const v1::KernelReady& ready : cold.kernels) fetch.add_digests(ready.kernel().digest());
+  grpc::ClientContext context;
+  auto reader = stub_->Fetch(&context, fetch);
+  v1::Blob blob;
+  ASSERT_TRUE(reader->Read(&blob));
+  server_->Signal(SIGTERM);
+  while (Health() == 1) std::this_thread::sleep_for(milliseconds(5));
+  std::this_thread::sleep_for(milliseconds(500));
+  {
+    grpc::ClientContext late;
+    auto refused = stub_->Fetch(&late, fetch);
+    EXPECT_FALSE(refused->Read(&blob));
+    const absl::Status status = FromGrpc(refused->Finish());
+    EXPECT_EQ(status, absl::UnavailableError("the server is stopping"));
+  }
+  int blobs = 1;
+  while (reader->Read(&blob)) ++blobs;
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(blobs, 40);
+  EXPECT_EQ(server_->AwaitExit(), 0) << server_->log();
+}
+
+TEST_F(ServiceTest, ExplainsThatNobodyWaitsForLeaveTheQueue) {
+  Start({"--workers", "1"});
+  json config = Slow("plan", 2000);
+  config["plan_file"] = dir_.File("plans");
+  std::future<Answer> running = std::async(std::launch::async, [&] { return Ask(config); });
+  AwaitLines(dir_.File("plans"), 1);
+  v1::ExplainRequest request;
+  *request.mutable_model() = FakeRequest(config.dump()).model();
+  for (int i = 0; i < 3; ++i) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + milliseconds(100));
+    v1::ExplainResponse response;
+    EXPECT_EQ(stub_->Explain(&context, request, &response).error_code(), grpc::DEADLINE_EXCEEDED);
+  }
+  const auto deadline = std::chrono::steady_clock::now() + seconds(1);
+  while (Status().queued() > 0 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_EQ(Status().queued(), 0u);
+  EXPECT_TRUE(running.get().status.ok());
+  EXPECT_EQ(CountLines(dir_.File("plans")), 1) << "none of them was planned";
+}
+
+TEST_F(ServiceTest, AFileSizeLimitStopsStoringNotServing) {
+  Start();
+  const rlimit small{1 << 20, 1 << 20};
+  ASSERT_EQ(prlimit(server_->pid(), RLIMIT_FSIZE, &small, nullptr), 0);
+  const json config{{"kernels", 10}, {"cubin_bytes", 256 << 10}};
+  for (int i = 0; i < 2; ++i) {
+    const Answer answer = Ask(config);
+    EXPECT_TRUE(answer.status.ok()) << answer.status;
+    EXPECT_THAT(answer.kernels, SizeIs(10));
+  }
+  EXPECT_GT(Status().store_failures(), 0u);
+}
+
+TEST_F(ServiceTest, LossesAreLoggedAndCounted) {
+  Start();
+  ASSERT_TRUE(Ask(json::object()).status.ok());
+  const Answer once = Ask(
+      json{{"behave", {{"k1", "crash_once"}}}, {"marker", dir_.File("marker")}, {"salt", "lost"}});
+  EXPECT_TRUE(once.status.ok()) << once.status;
+  EXPECT_EQ(Status().workers_lost(), 1u);
+  EXPECT_THAT(server_->log(), HasSubstr("a worker was lost while compiling kernel \"k1\": killed "
+                                        "by signal 11"));
+  server_->Signal(SIGTERM);
+  ASSERT_EQ(server_->AwaitExit(), 0);
+  std::ofstream(dir_.File("cache") + "/store.db") << "no database " << std::string(8192, 'x');
+  Start();
+  EXPECT_EQ(Status().cache_corruptions(), 1u);
+  EXPECT_THAT(server_->log(), HasSubstr("store.db: the database was damaged and is built anew"));
+}
+
 TEST_F(ServiceTest, AnUnusableCacheDirectoryIsNamed) {
   std::ofstream(dir_.File("file")) << "not a folder";
   ServerProcess server(dir_, {"--listen", "127.0.0.1:0", "--cache-dir", dir_.File("file")});
@@ -423,6 +525,29 @@ TEST_F(ServiceTest, BadOptionsAreSaidInALine) {
   ServerProcess gpu(dir_, {"--gpu", "zero"});
   EXPECT_NE(gpu.AwaitExit(), 0);
   EXPECT_THAT(gpu.log(), HasSubstr("--gpu: expected a device number or none, got \"zero\""));
+  for (const auto& [option, value] :
+       std::vector<std::pair<std::string, std::string>>{{"--queue", "-1"},
+                                                        {"--queue", "nan"},
+                                                        {"--workers", "1e9"},
+                                                        {"--call-seconds", "nan"},
+                                                        {"--call-seconds", "1e10"},
+                                                        {"--call-seconds", "0.0001"},
+                                                        {"--bench-seconds", "nan"},
+                                                        {"--grace", "nan"},
+                                                        {"--grace", "-1"},
+                                                        {"--cache-bytes", "9999999999999999999"},
+                                                        {"--listen", "127.0.0.1:70000"}}) {
+    ServerProcess bad(dir_, {option, value});
+    EXPECT_NE(bad.AwaitExit(), 0) << option << " " << value;
+    EXPECT_THAT(bad.log(), HasSubstr(option + ": expected a ")) << value;
+  }
+  for (const char* arch : {"sm_1", "sm_90"}) {
+    ServerProcess bad(dir_, {"--listen", "127.0.0.1:0", "--arch", arch});
+    EXPECT_EQ(bad.AwaitExit(), 1);
+    EXPECT_THAT(bad.log(), HasSubstr(std::string("--arch: expected one of sm_80, sm_90a, got \"") +
+                                     arch + "\""));
+    EXPECT_EQ(Lines(bad.log()), 1) << bad.log();
+  }
   ServerProcess unknown(dir_, {"--no-such-option"});
   EXPECT_NE(unknown.AwaitExit(), 0);
   EXPECT_THAT(unknown.log(), HasSubstr("--no-such-option"));
