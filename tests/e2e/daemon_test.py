@@ -7,6 +7,7 @@
 FAKE_CUDA is the library of tests/client/fake_cuda_library.cc, a GPU on which kernels do nothing in 0.1 s.
 """
 
+import hashlib
 import json
 import os
 import pathlib
@@ -106,10 +107,25 @@ class DaemonTest(unittest.TestCase):
         self.assertEqual(fewer["cache"]["misses"], 0)
         self.assertNotEqual(fewer["program_digest"], self.cold["program_digest"])
 
-    def test_restart_gives_the_same_bytes(self):
+    def test_another_server_with_a_store_of_its_own_makes_the_same_bytes(self):
+        folder = self.folder / "another"
+        folder.mkdir()
+        server = Daemon(folder, "--workers", "1")
+        try:
+            done = self.client("submit", MODEL, "--json", address=server.address)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            answer = json.loads(done.stdout)
+        finally:
+            self.assertEqual(server.stop(), 0)
+        self.assertEqual(answer["cache"]["misses"], len(answer["kernels"]))
+        self.assertEqual(answer["program_digest"], self.cold["program_digest"])
+
+    def test_a_restart_answers_from_the_store(self):
         self.assertEqual(self.server.stop(), 0)
         type(self).server = Daemon(self.folder)
-        self.assertEqual(self.submit(MODEL)["program_digest"], self.cold["program_digest"])
+        warm = self.submit(MODEL)
+        self.assertEqual(warm["cache"]["program"], "hit")
+        self.assertEqual(warm["program_digest"], self.cold["program_digest"])
 
     def test_the_local_compiler_makes_the_same_bytes(self):
         done = subprocess.run(
@@ -131,12 +147,32 @@ class DaemonTest(unittest.TestCase):
         digests = [kernel["digest"] for kernel in self.cold["kernels"]]
         done = self.client("fetch", *digests, "--out", self.folder / "fetched")
         self.assertEqual(done.returncode, 0, done.stderr)
+        fetched = {path.name: path.read_bytes() for path in (self.folder / "fetched").iterdir()}
+        self.assertEqual(len(fetched), len(set(digests)))
+        for digest in digests:
+            found = [data for data in fetched.values() if "sha256:" + hashlib.sha256(data).hexdigest() == digest]
+            self.assertEqual(len(found), 1, digest)
+            self.assertEqual(found[0][:4], b"\x7fELF", "a cubin")
         missing = self.client("fetch", "sha256:" + "0" * 64)
-        self.assertNotEqual(missing.returncode, 0)
+        self.assert_refused(missing, "sha256:" + "0" * 64)
 
     def test_status_and_size(self):
+        self.submit(MODEL)
         done = self.client("status")
         self.assertEqual(done.returncode, 0, done.stderr)
+        lines = dict(re.split(r"  +|(?<=kernels compiled) ", line, maxsplit=1) for line in done.stdout.splitlines())
+        self.assertEqual(lines["state"], "serving")
+        self.assertEqual(lines["gpu"], "none")
+        self.assertEqual(lines["workers"], "2")
+        self.assertIn("sm_90a", lines["archs"].split())
+        done = self.client("status", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        status = json.loads(done.stdout)
+        self.assertGreater(int(status["requests"]), 0)
+        self.assertGreater(int(status["program_hits"]), 0)
+        self.assertGreater(int(status["cache_bytes"]), 100_000)
+        for loss in ("workers_lost", "store_failures", "cache_corruptions", "refused_kernels", "refused_requests"):
+            self.assertEqual(int(status[loss]), 0, loss)
         resident = int(re.search(r"VmRSS:\s+(\d+) kB", pathlib.Path(
             f"/proc/{self.server.process.pid}/status").read_text())[1])
         self.assertLess(resident, 150 * 1024)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The check of golden models sees what it is for, and says so as the command line promises.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/golden.h"
 #include "tools/golden/check.h"
 #include "tools/golden/gpu/golden.h"
@@ -142,8 +144,9 @@ TEST(GoldenCommand, AFolderOfModels) {
 }
 
 TEST(GoldenCommand, WhatIsNotKnownFailsAndSaysWhy) {
-  const fs::path folder = fs::path(testing::TempDir()) / "unknown_architecture";
-  fs::remove_all(folder);
+  const fs::path mine = fs::path(testing::TempDir()) / absl::StrCat("golden_check.", getpid());
+  const fs::path folder = mine / "unknown_architecture";
+  fs::create_directories(mine);
   fs::copy(kFolder + "/llama", folder);
   fs::permissions(folder / "config.json", fs::perms::owner_all);
   std::ofstream(folder / "config.json") << R"({"model_type": "rwkv", "hidden_size": 64})";
@@ -157,6 +160,7 @@ TEST(GoldenCommand, WhatIsNotKnownFailsAndSaysWhy) {
   EXPECT_THAT(Golden({folder.string()}).out, HasSubstr("expected.safetensors: "));
   fs::remove_all(folder);
   EXPECT_THAT(Golden({folder.string()}).out, HasSubstr("config.json: cannot be read\n"));
+  fs::remove_all(mine);
 }
 
 TEST(GoldenCommand, WrongUse) {

@@ -2,11 +2,14 @@
 #include "tools/opt/opt.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "tests/ir/graph_sample.h"
 #include "tools/opt/case_file.h"
 #include "tools/opt/pass_list.h"
@@ -180,13 +183,14 @@ TEST(Opt, FromAnyLevelToAnyLaterOne) {
 }
 
 TEST(Opt, FilesAndStandardInputAreNamedInMessages) {
-  const std::string path = testing::TempDir() + "/scale.hir";
+  const std::string path = absl::StrCat(testing::TempDir(), "/scale.", getpid(), ".hir");
   std::string text = kScale;
   text.replace(text.find("seq, 8]"), 3, "sec");
   std::ofstream(path) << text;
   EXPECT_THAT(Opt({path}).err, StartsWith(path + ":4:"));
   EXPECT_THAT(Opt({"-"}, text).err, StartsWith("<stdin>:4:"));
   EXPECT_EQ(Opt({path}).code, kExitWrong);
+  std::filesystem::remove(path);
 }
 
 TEST(Opt, SeedAndTargetReachWhatTheyAreFor) {
