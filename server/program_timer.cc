@@ -251,7 +251,7 @@ TimedProgram ProgramTimer::Time(const Progress& progress) {
       stop_ = absl::StrCat("the time limit of a program, ", parts_.program_limit.count() / 1000,
                            " s, is over");
     }
-    if (!checks_.empty() && checks_[i].fault() != v1::worker::NONE) {
+    if (i < static_cast<int>(checks_.size()) && checks_[i].fault() != v1::worker::NONE) {
       facts.kernels.push_back(checks_[i]);
       continue;
     }
