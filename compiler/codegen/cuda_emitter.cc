@@ -239,9 +239,8 @@ class Emitter {
     bool sixteen = mma.shape == ir::MmaShape::kM16N8K16;
     HACKC_CHECK(sixteen == (mma.dtype == ir::DType::kBF16 || mma.dtype == ir::DType::kF16))
         << "mma of " << ir::Name(mma.dtype);
-    std::string_view function = !sixteen                        ? "mma_m16n8k8_tf32"
-                                : mma.dtype == ir::DType::kBF16 ? "mma_m16n8k16_bf16"
-                                                                : "mma_m16n8k16_f16";
+    const std::string function =
+        sixteen ? Cat("mma_m16n8k16_", ir::Name(mma.dtype)) : "mma_m16n8k8_tf32";
     Call(function, exprs_.Address(mma.accumulator, {mma.accumulator_index}),
          exprs_.Address(mma.a, {mma.a_index}), exprs_.Address(mma.b, {mma.b_index}));
   }

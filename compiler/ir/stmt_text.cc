@@ -18,10 +18,7 @@ class NameTable {
  public:
   size_t Enter() const { return order_.size(); }
   void Leave(size_t mark) {
-    while (order_.size() > mark) {
-      types_[order_.back()].pop_back();
-      order_.pop_back();
-    }
+    for (; order_.size() > mark; order_.pop_back()) types_[order_.back()].pop_back();
   }
   void Add(const std::string& name, DType dtype) {
     types_[name].push_back(dtype);

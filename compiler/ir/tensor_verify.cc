@@ -148,7 +148,11 @@ class OpVerifier {
       }
       InBounds(load->buffer, load->indices, type->shape);
     } else {
-      for (const Expr& child : Children(e)) Visit(child);
+      const std::vector<Expr> parts = Children(e);
+      if (!parts.empty() && !As<Cast>(e) && IsFloat(parts[0]->dtype) &&
+          SizeOf(parts[0]->dtype) == 2)
+        Error("dtype", "computes in ", Name(parts[0]->dtype), ": ", Print(e));
+      for (const Expr& part : parts) Visit(part);
     }
   }
 

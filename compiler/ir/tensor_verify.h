@@ -9,7 +9,8 @@
 //                 kMaxExprDepth levels
 //   T4 load       a load has the value's dtype, and as many indices as it has dims
 //   T5 dtype      a map's value, a view's and a gather's source and a scatter's value have the
-//                 dtype of what they define; operands are f32 and so are reduces and contracts
+//                 dtype of what they define; operands are f32 and so are reduces and contracts;
+//                 nothing is computed in bf16 and f16
 //   T6 bounds     every index is provably within the value, given the axes' extents and the
 //                 conditions of selects
 //   T7 reduce     as many operands as the monoid takes; at least one reduced axis
