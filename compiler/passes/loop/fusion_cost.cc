@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <unordered_set>
+#include <utility>
 
 #include "compiler/ir/expr.h"
 
@@ -66,7 +67,9 @@ class Counter {
       if (!seen.insert(node).second) return;
       cost_.operations += times * OperationsOf(node);
       const Load* load = As<Load>(node);
-      if (load) cost_.bytes += times * FindOr(sizes_, load->buffer);
+      // A length is loaded once, before the loop that it does not vary with.
+      if (load && (IsFloat(load->dtype) || Uses(node, axis_)))
+        cost_.bytes += times * FindOr(sizes_, load->buffer);
     });
   }
 
@@ -77,7 +80,9 @@ class Counter {
         double extent = std::max(0.0, Evaluate(loop->extent));
         middle_[loop->axis] = (extent - 1) / 2;
         cost_.trips += times * extent;
+        const std::string outer = std::exchange(axis_, loop->axis);
         Count(loop->body, times * extent);
+        axis_ = outer;
       } else if (const Let* let = As<Let>(s)) {
         CountExpr(let->value, times, seen);
       } else if (const Accumulate* accumulate = As<Accumulate>(s)) {
@@ -94,6 +99,7 @@ class Counter {
 
   std::map<std::string, double> symbols_, middle_;
   std::map<std::string, int> sizes_;
+  std::string axis_;  // of the innermost loop
   FusionCost cost_;
 };
 

@@ -2,7 +2,8 @@
 // What a kernel costs, counted on its loops; and the gate that every fusion has to pass.
 //
 // Three counts, none of which a schedule can take back:
-//   bytes       loaded and stored by each iteration, every distinct element of a loop body once
+//   bytes       loaded and stored by each iteration, every distinct element of a loop body once;
+//               integers only where they vary with the loop
 //   trips       iterations of all loops, serial or not
 //   operations  floating-point operations, transcendental ones counted as eight
 // A fusion is taken only if none of the three exceeds the sum over the separate kernels, both at

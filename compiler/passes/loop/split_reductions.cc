@@ -76,14 +76,21 @@ class Splitter {
         Walk(index, [&](const Var& var) { axes.insert(var.name); });
       if (axes.count(reduce_->axis)) streamed_.emplace_back(&load, std::move(axes));
     });
-    // What the longest row asks for; of a length that is read from memory, its limit.
-    const Expr limited = WithoutLoads(reduce_->extent);
+    // What the longest row asks for; of a length that is read from memory, its limit. Of a window,
+    // e - max(e - n, 0) is min(n, e), where the length stands once.
+    const Expr shortest = Rewrite(reduce_->extent, [](const Binary& n) -> Expr {
+      const auto* first = n.op == BinaryOp::kSub ? As<Binary>(n.b) : nullptr;
+      if (!first || first->op != BinaryOp::kMax) return nullptr;
+      return Min(n.a - first->a, n.a - first->b);
+    });
+    const Expr limited = WithoutLoads(Simplify(shortest, ranges_));
     longest_ = Substitute(limited, [&](const std::string& name) -> Expr {
       Expr extent = ranges_.FindExtent(name);
       return extent ? extent - 1 : nullptr;
     });
+    const auto grows = [&](const std::string& axis) { return Grows(limited, axis); };
     return Loads(longest_).empty() && FreeVars(longest_).empty() &&
-           ProveLessEqual(limited, longest_, ranges_) && state_->extents.size() == values_.size();
+           absl::c_all_of(FreeVars(limited), grows) && state_->extents.size() == values_.size();
   }
 
   // How many neighbours on the axis of `loop` share what is loaded.

@@ -259,13 +259,19 @@ class Lowering {
   }
 
   // Keys end at start(b) + s: causality is the extent of the sum, and no score beyond it is ever
-  // read.
+  // read. The keys of a single token begin where its window does.
   void Lower(const GraphAttention& n) {
     const std::string label = "attention";
     const ValueType &q = TypeOf(n.q), &k = TypeOf(n.k);
     Expr b = Axis("b"), s = Axis("s"), h = Axis("h"), t = Axis("t"), d = Axis("d"), e = Axis("e");
     int64_t group = StaticExtent(q.shape[2]) / StaticExtent(k.shape[2]);
-    Expr start = Start(n.past_lengths, b);
+    Expr start = Start(n.past_lengths, b), key = t, end = start + s + 1;
+    const bool masked = n.window > 0 && Bounds(q.shape[1], RangeMap(graph_.symbols)).max > 1;
+    if (n.window > 0 && !masked) {
+      const Expr first = Max(start - (n.window - 1), IntLit(0));
+      key = first + t;
+      end = end - first;
+    }
 
     std::vector<TensorAxis> score_axes = {axes_[0], axes_[1], axes_[2], {"t", k.shape[1]}};
     TensorContract products{
@@ -273,15 +279,14 @@ class Lowering {
     Expr score = Value(EmitPart("products", score_axes, std::move(products), label), {b, s, h, t});
     score = score * Number(n.scale);
     if (n.softcap > 0) score = Softcap(score, n.softcap);
-    if (n.window > 0) {
+    if (masked) {
       score = MakeSelect(Lt(start + s - t, IntLit(n.window)), score, Number(-kInfinity));
     }
-    score = Value(EmitPart("scores", score_axes, TensorMap{score}, label), {b, s, h, t});
+    score = Value(EmitPart("scores", score_axes, TensorMap{score}, label), {b, s, h, key});
 
     std::vector<TensorAxis> sum_axes = {axes_[0], axes_[1], axes_[2], {"e", op_->type.shape[3]}};
-    TensorReduce softmax{Monoid::kSoftmaxSum,
-                         {{"t", start + s + 1}},
-                         {score, Wide(n.v, {b, t, FloorDiv(h, group), e})}};
+    TensorReduce softmax{
+        Monoid::kSoftmaxSum, {{"t", end}}, {score, Wide(n.v, {b, key, FloorDiv(h, group), e})}};
     if (op_->type.dtype == DType::kF32)
       return Emit(op_->out, op_->type, sum_axes, std::move(softmax), label);
     Expr sum = Value(EmitPart("sum", sum_axes, std::move(softmax), label), {b, s, h, e});
