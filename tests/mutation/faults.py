@@ -130,6 +130,8 @@ FAULTS = [
     F(GRAPH, "Value(n.positions, {at_[0]})", "Value(n.positions, {IntLit(0)})"),
     F(GRAPH, "Value(past_lengths, {b})", "Value(past_lengths, {IntLit(0)})"),
     F(GRAPH, "Lt(start + s - t, IntLit(n.window))", "Lt(s - t, IntLit(n.window))"),
+    F(GRAPH, "start - (n.window - 1)", "start - n.window"),
+    F(GRAPH, "end = end - first;", ""),
     F(GRAPH, "F32(start + op_->type.shape[1])", "F32(op_->type.shape[1])"),
     F(GRAPH, "Divide(x, one + Unary(UnaryOp::kExp, Unary(UnaryOp::kNeg, x)))", "Divide(x, one + Unary(UnaryOp::kExp, x))"),
     F(JOIN, "first += AsInt(segment.ops[i].type.shape.back()).value_or(0);", ""),

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/ir/stmt_text.h"
 #include "compiler/program/constant_bytes.h"
 #include "compiler/program/dim_expr.h"
 #include "compiler/program/kernel_contract.h"
@@ -452,6 +453,28 @@ TEST(Traffic, AGatherReadsRowsNotTheTable) {
                                      ir::MakeLoad("table", ir::DType::kF32,
                                                   {ir::MakeVar("r", ir::DType::kI32), c})})}})}})}};
   EXPECT_EQ(Evaluate(TrafficOf(loop).bytes_moved, {{"seq", 10}}), 4 * 10 + 2 * 4 * 80);
+}
+
+TEST(Traffic, OfAWindowTheKeysAreReadNotTheCache) {
+  auto loop = ir::ParseLoop(R"(hackc loop 1
+fn window "keys of a window" {
+  symbol past in 0..32768
+  read @x0: i32[1]
+  read @state0: f32[33000, 8]
+  write @y: f32[8]
+  for %e: free in 8 {
+    acc %sum: sum
+    for %t: reduce in ((min(max(@x0[0], 0), past) + 1) - max((min(max(@x0[0], 0), past) - 4095), 0)) {
+      %sum <- @state0[(max((min(max(@x0[0], 0), past) - 4095), 0) + %t), %e]
+    }
+    @y[%e] = %sum
+  }
+}
+)");
+  ASSERT_TRUE(loop.ok()) << loop.status();
+  const Traffic traffic = TrafficOf(*loop);
+  for (const auto& [past, keys] : {std::pair{10, 11}, {4095, 4096}, {32768, 4096}})
+    EXPECT_EQ(Evaluate(traffic.bytes_moved, {{"past", past}}), 4 + (keys + 1) * 8 * 4) << past;
 }
 
 TEST(KernelContract, SaysEverythingALaunchNeeds) {
