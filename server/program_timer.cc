@@ -38,6 +38,11 @@ bool MayBeChance(v1::worker::Fault fault) {
   return fault == v1::worker::CRASH || fault == v1::worker::CUDA_ERROR;
 }
 
+absl::Status OfReference(const v1::Kernel& kernel, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("kernel \"", kernel.name(),
+                                                  "\": its reference: ", status.message()));
+}
+
 // Of a call that came back without a result.
 BenchResult Failed(const absl::Status& status) {
   const std::string_view message(status.message().data(), status.message().size());
@@ -108,7 +113,10 @@ absl::Status ProgramTimer::Prepare() {
     absl::StatusOr<Reply> reply =
         parts_.workers.Run({.request = std::move(request), .cancelled = cancelled_});
     // Not returned from here: the builds under way call back into what this function holds.
-    if (!(status = reply.status()).ok()) break;
+    if (!reply.ok()) {
+      status = OfReference(kernel, reply.status());
+      break;
+    }
     const v1::worker::KernelSource source =
         std::move(*reply->mutable_reference()->mutable_source());
     reply->mutable_reference()->clear_source();
@@ -133,9 +141,7 @@ absl::Status ProgramTimer::Prepare() {
     if (built.ok()) {
       calls[i].set_reference_cubin(*built->kernel.cubin);
     } else if (status.ok()) {
-      status = absl::Status(built.status().code(),
-                            absl::StrCat("the reference of kernel \"", calls[i].kernel().name(),
-                                         "\": ", built.status().message()));
+      status = OfReference(calls[i].kernel(), built.status());
     }
   }
   if (status.ok()) calls_ = std::move(calls);
@@ -173,8 +179,8 @@ BenchResult ProgramTimer::Measure(int kernel, BenchCall::Part part, int attempts
 absl::Status ProgramTimer::Blame(int kernel, const BenchResult& result) {
   guilty_ = kernel;
   return absl::InternalError(absl::StrCat(
-      "kernel \"", program_.program.kernels(kernel).name(), "\" failed its check on the GPU: ",
-      std::string(FaultName(result.fault())), ": ", result.detail()));
+      "kernel \"", program_.program.kernels(kernel).name(),
+      "\": failed on the GPU: ", std::string(FaultName(result.fault())), ": ", result.detail()));
 }
 
 absl::Status ProgramTimer::Check(const Progress& progress) {

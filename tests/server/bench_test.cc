@@ -160,9 +160,9 @@ TEST_P(BenchFaults, NothingThatFailsItsCheckIsPublishedOrKept) {
   for (uint64_t round = 1; round <= 2; ++round) {
     const Answer refused = Try(bad);
     EXPECT_TRUE(absl::IsInternal(refused.status)) << refused.status;
-    EXPECT_THAT(
-        std::string(refused.status.message()),
-        AllOf(HasSubstr("kernel \"k1\""), HasSubstr(fault.status), HasSubstr(fault.detail)));
+    EXPECT_THAT(std::string(refused.status.message()),
+                AllOf(HasSubstr("kernel \"k1\": failed on the GPU: "), HasSubstr(fault.status),
+                      HasSubstr(fault.detail)));
     EXPECT_THAT(refused.kernels, IsEmpty());
     EXPECT_FALSE(refused.program || refused.report);
     std::map<std::string, int64_t> stored = store_->GetStats().actions;
@@ -255,7 +255,8 @@ TEST_F(BenchTest, AKernelWithoutAReferenceIsNotPublished) {
   compiler_ = std::make_shared<NoReference>();
   Start();
   const Answer refused = Try({{"kernels", 2}});
-  EXPECT_EQ(refused.status, absl::InternalError("this has no reference"));
+  EXPECT_EQ(refused.status,
+            absl::InternalError("kernel \"k1\": its reference: this has no reference"));
   EXPECT_FALSE(refused.program);
 }
 
@@ -298,7 +299,7 @@ TEST_F(BenchTest, AReferenceThatFailsLeavesNoBuildBehind) {
       return false;
     });
     EXPECT_EQ(timer.Check([](int, int, const std::string&) {}),
-              absl::InternalError("the second reference fails"));
+              absl::InternalError("kernel \"k1\": its reference: the second reference fails"));
     returned = true;
   }
   std::this_thread::sleep_for(milliseconds(500));

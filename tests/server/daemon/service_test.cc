@@ -22,6 +22,7 @@
 #include <thread>
 
 #include "hackc/v1/compiler.grpc.pb.h"
+#include "hackc/v1/worker.pb.h"
 #include "server/status_conversion.h"
 #include "tests/server/fake_compiler.h"
 #include "tests/server/testing.h"
@@ -482,6 +483,25 @@ TEST_F(ServiceTest, AFileSizeLimitStopsStoringNotServing) {
     EXPECT_THAT(answer.kernels, SizeIs(10));
   }
   EXPECT_GT(Status().store_failures(), 0u);
+}
+
+TEST_F(ServiceTest, WhatProtobufComplainsOfIsALineOfTheLog) {
+  Start({"--log-format", "json"});
+  grpc::TemplatedGenericStub<v1::worker::CompiledKernel, v1::Blob> stub(
+      grpc::CreateChannel(address_, grpc::InsecureChannelCredentials()));
+  v1::worker::CompiledKernel bytes;  // its first field holds any bytes, FetchRequest's a text
+  bytes.set_cubin("\xff\xfe");
+  grpc::ClientContext context;
+  v1::Blob blob;
+  std::promise<grpc::Status> promise;
+  stub.UnaryCall(&context, "/hackc.v1.Compiler/Fetch", grpc::StubOptions(), &bytes, &blob,
+                 [&](grpc::Status done) { promise.set_value(std::move(done)); });
+  EXPECT_FALSE(promise.get_future().get().ok());
+  EXPECT_THAT(server_->log(), HasSubstr("protobuf: "));
+  std::istringstream log(server_->log());
+  for (std::string line; std::getline(log, line);) {
+    EXPECT_TRUE(json::parse(line, nullptr, false).is_object()) << line;
+  }
 }
 
 TEST_F(ServiceTest, LossesAreLoggedAndCounted) {
