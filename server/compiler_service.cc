@@ -121,8 +121,9 @@ class CallReactor : public grpc::ServerUnaryReactor {
   void Run() {
     if (cancelled_) return Finish(Gone());
     absl::StatusOr<Response> result = call_([this] { return cancelled_.load(); });
+    const absl::Status status = result.status();
     if (result.ok()) *response_ = *std::move(result);
-    Finish(ToGrpc(result.status()));
+    Finish(ToGrpc(status));
   }
   static grpc::Status Gone() { return grpc::Status(grpc::CANCELLED, "the caller cancelled"); }
 
