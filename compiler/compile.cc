@@ -44,12 +44,10 @@ auto Guarded(auto&& work) -> decltype(work()) {
 }
 
 // A step on one kernel that is in no table of passes: hackc-opt knows it by this name.
-template <typename Fn, typename Work>
-auto Step(const char* name, const Fn& before, Work&& work)
-    -> absl::StatusOr<decltype(work(before))> {
+auto Step(const char* name, const auto& before, auto&& work) {
   return Attempt(
       name, Cat("pass ", name, ", kernel ", before.fn.name), [&] { return ir::Print(before); },
-      [&]() -> absl::StatusOr<decltype(work(before))> { return work(before); });
+      work);
 }
 
 class Clock {
@@ -60,6 +58,11 @@ class Clock {
     times_.push_back(
         {std::move(stage), std::chrono::duration<double, std::milli>(now - last_).count()});
     last_ = now;
+  }
+  // Its parts say it in more detail.
+  void Laps(const std::vector<std::pair<std::string, double>>& parts, const std::string& of = "") {
+    for (const auto& [part, milliseconds] : parts) times_.push_back({of + part, milliseconds});
+    last_ = std::chrono::steady_clock::now();
   }
 
  private:
@@ -111,20 +114,16 @@ KeyFields KernelKeyFields(const std::string& arch, const std::string& cuda) {
 absl::StatusOr<KernelSource> LowerKernel(const ir::LoopFn& loop, const schedule::Target& target) {
   KernelSource source;
   Clock clock(source.times);
-  HACKC_ASSIGN_OR_RETURN(ir::Schedule schedule,
-                         Step("choose_schedule", loop, [&](const ir::LoopFn& fn) {
-                           return schedule::ChooseSchedule(fn, target);
-                         }));
+  const auto choose = [&] { return schedule::ChooseSchedule(loop, target); };
+  HACKC_ASSIGN_OR_RETURN(ir::Schedule schedule, Step("choose_schedule", loop, choose));
   clock.Lap("choose_schedule");
   HACKC_ASSIGN_OR_RETURN(passes::LoweredKernel lowered,
                          passes::LowerLoop(loop, schedule, schedule::LimitsOf(target)));
-  for (const auto& [pass, milliseconds] : lowered.times)
-    source.times.push_back({pass, milliseconds});
-  clock.Lap("lower_loop");
-  source.times.pop_back();  // its passes say it in more detail
-  HACKC_ASSIGN_OR_RETURN(ir::CudaFn cuda,
-                         Step("emit_cuda", lowered.kernel,
-                              [](const ir::KernelFn& fn) { return codegen::EmitCuda(fn); }));
+  clock.Laps(lowered.times);
+  const auto emit = [&]() -> absl::StatusOr<ir::CudaFn> {
+    return codegen::EmitCuda(lowered.kernel);
+  };
+  HACKC_ASSIGN_OR_RETURN(ir::CudaFn cuda, Step("emit_cuda", lowered.kernel, emit));
   clock.Lap("emit_cuda");
   source.kernel = program::MakeContract(loop, lowered.kernel, cuda.entry, target.arch);
   source.key_fields = KernelKeyFields(target.arch, cuda.text);
@@ -193,14 +192,10 @@ absl::StatusOr<Plan> MakePlan(ir::GraphModule graph, const schedule::Target& tar
     HACKC_ASSIGN_OR_RETURN(
         lowered.emplace_back(),
         passes::LowerModule(std::move(entry.graph), nullptr, {target.multiprocessors}));
-    for (const auto& [pass, milliseconds] : lowered.back().times) {
-      plan.times.push_back({entries.empty() ? pass : entry.name + "." + pass, milliseconds});
-    }
+    clock.Laps(lowered.back().times, entries.empty() ? "" : entry.name + ".");
     entries.push_back({entry.name, &lowered.back().loops});
   }
   plan.tensor_text = passes::Print(lowered[0].tensor);
-  clock.Lap("module_passes");
-  plan.times.pop_back();
   program::ProgramPlan built = program::BuildProgram(entries, target.arch);
   plan.program = std::move(built.program);
   plan.program.dtype = ProgramDType(plan.program);

@@ -9,7 +9,8 @@
 //   for (const KernelSource& k : plan.kernels) ASSIGN(cubin, CompileKernel(k));
 //
 // Everything a caller can cause comes back as absl::Status: INVALID_ARGUMENT with the path of the
-// field, what was expected and what was got. INTERNAL may carry IR from which hackc-opt sees it
+// field, what was expected and what was got; FAILED_PRECONDITION where no schedule of a kernel fits
+// the target, with the kernel and why. INTERNAL may carry IR from which hackc-opt sees it
 // again (support/replay.h); without it, the call itself is what to repeat.
 // Thread safety: all functions may be called from any thread; they share no mutable state. Passes
 // recurse to a depth that fits in 8 MiB of stack.

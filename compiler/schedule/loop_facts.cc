@@ -62,7 +62,6 @@ class Finder {
     const auto* product = As<Binary>(update.operands[0]);
     if (product == nullptr || product->op != BinaryOp::kMul) return;
     Contraction contraction;
-    contraction.accumulator = update.name;
     contraction.k_axis = outer.back();
     std::set<std::string> in_a = Axes(product->a), in_b = Axes(product->b);
     for (const std::string& axis : outer) {

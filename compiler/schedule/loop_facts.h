@@ -31,7 +31,6 @@ struct AxisFacts {
 // One sum of products. `a` and `b` are the loads' buffers ("" when an operand is not one plain
 // load).
 struct Contraction {
-  std::string accumulator;
   std::string k_axis;  // the innermost contract axis
   std::string a, b;
   std::vector<std::string> m_axes;  // in `a` only, outermost first

@@ -9,22 +9,16 @@
 namespace hackc::schedule {
 namespace {
 
-constexpr int64_t kKiB = 1024, kMiB = 1024 * kKiB;
+constexpr int64_t kKiB = 1024;
 
 const std::vector<Target>& Table() {
   static const auto* table = new std::vector<Target>{
-      {"sm_80", "A100 SXM 80GB", 108, 163 * kKiB, 164 * kKiB, 65536, 1024, 2048, 40 * kMiB, 2.0e12,
-       19.5e12, 312e12},
-      {"sm_86", "RTX 3090", 82, 99 * kKiB, 100 * kKiB, 65536, 1024, 1536, 6 * kMiB, 0.94e12,
-       35.6e12, 71e12},
-      {"sm_89", "RTX 4090", 128, 99 * kKiB, 100 * kKiB, 65536, 1024, 1536, 72 * kMiB, 1.0e12,
-       82.6e12, 165e12},
-      {"sm_90a", "H200 SXM", 132, 227 * kKiB, 228 * kKiB, 65536, 1024, 2048, 50 * kMiB, 4.8e12,
-       67e12, 989e12},
-      {"sm_100a", "B200", 148, 227 * kKiB, 228 * kKiB, 65536, 1024, 2048, 126 * kMiB, 8.0e12, 80e12,
-       2250e12},
-      {"sm_120a", "RTX 5090", 170, 99 * kKiB, 100 * kKiB, 65536, 1024, 1536, 96 * kMiB, 1.79e12,
-       105e12, 209e12},
+      {"sm_80", "A100 SXM 80GB", 108, 163 * kKiB, 164 * kKiB, 1024, 2048, 2.0e12, 19.5e12, 312e12},
+      {"sm_86", "RTX 3090", 82, 99 * kKiB, 100 * kKiB, 1024, 1536, 0.94e12, 35.6e12, 71e12},
+      {"sm_89", "RTX 4090", 128, 99 * kKiB, 100 * kKiB, 1024, 1536, 1.0e12, 82.6e12, 165e12},
+      {"sm_90a", "H200 SXM", 132, 227 * kKiB, 228 * kKiB, 1024, 2048, 4.8e12, 67e12, 989e12},
+      {"sm_100a", "B200", 148, 227 * kKiB, 228 * kKiB, 1024, 2048, 8.0e12, 80e12, 2250e12},
+      {"sm_120a", "RTX 5090", 170, 99 * kKiB, 100 * kKiB, 1024, 1536, 1.79e12, 105e12, 209e12},
   };
   return *table;
 }

@@ -25,10 +25,8 @@ struct Target {
   int multiprocessors = 0;
   int64_t shared_bytes_per_block = 0;  // largest dynamic shared memory of one block
   int64_t shared_bytes_per_multiprocessor = 0;
-  int registers_per_multiprocessor = 65536;
   int max_threads_per_block = 1024;
   int max_threads_per_multiprocessor = 2048;
-  int64_t l2_bytes = 0;
   double memory_bytes_per_second = 0;
   double fma_operations_per_second = 0;     // float32 outside the matrix units
   double matrix_operations_per_second = 0;  // dense bfloat16

@@ -49,14 +49,18 @@ inline absl::Status WithReplayTarget(absl::Status status, std::string_view arch)
 }
 
 // What `work` returns; an error of it, or what it throws, as a failure of `pass` on what `print`
-// gives. What failed in a step inside it has told more.
+// gives. What failed in a step inside it has told more; FAILED_PRECONDITION, a target that cannot
+// have what was asked for, is no failure of ours.
 template <typename Print, typename Work>
 auto Attempt(std::string_view pass, std::string_view where, Print&& print, Work&& work)
     -> decltype(work()) {
   std::string what;
   try {
     auto result = work();
-    if (result.ok() || ReplayText(result.status())) return result;
+    if (result.ok() || ReplayText(result.status()) ||
+        result.status().code() == absl::StatusCode::kFailedPrecondition) {
+      return result;
+    }
     what = std::string(result.status().message());
   } catch (const std::exception& error) {  // InternalError, or the standard library's
     what = error.what();

@@ -441,6 +441,57 @@ TEST(Compile, ErrorsNameTheFieldAndWhatIsAccepted) {
   EXPECT_THAT(error(request), HasSubstr("config"));
 }
 
+// Millions of columns have no room on y of the grid; OpenLLaMA-3B has heads of 100.
+TEST(Compile, ShapesThatTheFirstScheduleDoesNotFit) {
+  CompileRequest columns = Request("tinyllama-1.1b"), prompt = columns, heads = columns;
+  auto config = nlohmann::json::parse(columns.config_json);
+  config["vocab_size"] = 16'000'000;
+  columns.config_json = config.dump();
+  prompt.seq = {2, 2};
+  config.update({{"vocab_size", 32000}, {"hidden_size", 3200}, {"num_key_value_heads", 32}});
+  heads.config_json = config.dump();
+  heads.dtype = program::DType::kFloat32;
+  heads.past = {0, 2048};
+  for (CompileRequest* request : {&columns, &prompt, &heads}) {
+    request->layers = 1;
+    auto plan = PlanProgram(*request);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const char* const name = request == &columns ? "lm_head" : "attention";
+    int compiled = 0;
+    for (const KernelSource& kernel : plan->kernels) {
+      if (!kernel.kernel.name.starts_with(name)) continue;
+      auto cubin = CompileKernel(kernel);
+      EXPECT_TRUE(cubin.ok()) << kernel.kernel.name << ": " << cubin.status();
+      ++compiled;
+    }
+    EXPECT_GT(compiled, 0) << name;
+  }
+}
+
+TEST(Compile, AGraphThatNoScheduleFitsIsRefusedForItsTarget) {
+  const auto plan = PlanGraph(R"(hackc graph 1
+module "wide heads"
+symbol batch in 1..1
+symbol seq in 1..32
+input %q: f32[batch, seq, 1, 1024]
+input %k: f32[batch, seq, 1, 1024]
+input %v: f32[batch, seq, 1, 1024]
+
+segment s: repeat 1 from 0 step 1 carry () {
+  %y: f32[batch, seq, 1, 1024] = attention(%q, %k, %v, none) {scale = 0.5, window = 0, softcap = 0.0}
+  yield (%y)
+} -> (%out)
+
+output (%out)
+)",
+                              "sm_86");
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(
+      std::string(plan.status().message()),
+      "target.arch: no known schedule fits sm_86; the last one tried: attention: schedule: 198912 "
+      "bytes of shared memory, expected at most 101376");
+}
+
 TEST(Compile, AKernelWhoseTextIsBrokenReportsTheLog) {
   KernelSource source;
   source.kernel.entry = "k";

@@ -52,6 +52,7 @@ struct Case {
   bool one_token = false;             // compiled for seq 1..1, as the entry point decode is
   std::vector<int64_t> lengths = {};  // of each sequence in the cache; none: all as long as `past`
   int64_t page_size = 0;
+  int64_t max_seq = kMaxSeq;  // that it is compiled for
 
   int64_t Length(int64_t b) const {
     return lengths.empty() ? symbols.at("past") : lengths[static_cast<size_t>(b)];
@@ -138,6 +139,9 @@ constexpr char kWide[] =
 
 std::string Config(const std::string& model) {
   if (model == "wide") return kWide;
+  if (model.starts_with("heads")) {  // of so many elements
+    return std::string(kWide).insert(1, "\"head_dim\": " + model.substr(5) + ", ");
+  }
   auto golden = test::LoadGolden(model);
   EXPECT_TRUE(golden.ok()) << golden.status();
   return golden.ok() ? golden->config_json : "";
@@ -150,7 +154,7 @@ TEST_P(KernelLevels, EveryLevelAgrees) {
   frontend::FrontendOptions options;
   options.dtype = param.dtype;
   options.batch = {1, 8};
-  options.seq = {1, kMaxSeq};
+  options.seq = {1, param.max_seq};
   options.past = {0, param.symbols.at("past") > 0 ? kMaxPast : 0};
   options.page_size = param.page_size;
   options.last_logits = !param.lengths.empty();
@@ -192,7 +196,7 @@ TEST_P(KernelLevels, EveryLevelAgrees) {
       absl::Status status = RunLoop(launch.fn, loop);
       ASSERT_TRUE(status.ok()) << status << "\n" << ir::Print(launch.fn);
 
-      const ir::Schedule chosen = schedule::ChooseSchedule(launch.fn, *target);
+      const ir::Schedule chosen = schedule::ChooseSchedule(launch.fn, *target).value();
       ASSERT_OK(schedule::CheckSchedule(launch.fn, chosen, *target));
       auto lowered = passes::LowerLoop(launch.fn, chosen);
       ASSERT_OK(lowered);
@@ -290,6 +294,20 @@ std::vector<Case> Cases() {
                    {61, 0, 1, 2, 31, 32, 33, 47},
                    16});
   cases.push_back({"mistral", DType::kBF16, {{"batch", 1}, {"seq", 1}, {"past", 17}}, true});
+  // Heads that few lanes divide, or of which little fits shared memory; prompts of a few tokens.
+  cases.push_back({"heads100", DType::kF32, {{"batch", 1}, {"seq", 19}, {"past", 0}}});
+  for (const char* heads : {"heads100", "heads72"}) {
+    cases.push_back({heads, DType::kF32, {{"batch", 1}, {"seq", 1}, {"past", 50}}, true});
+    cases.push_back({heads, DType::kBF16, {{"batch", 1}, {"seq", 5}, {"past", 0}}});
+    cases.back().max_seq = 8;
+  }
+  cases.push_back({"heads384", DType::kBF16, {{"batch", 1}, {"seq", 19}, {"past", 0}}});
+  for (DType dtype : {DType::kBF16, DType::kF16}) {
+    for (int64_t seq : {2, 7}) {
+      cases.push_back({"wide", dtype, {{"batch", 1}, {"seq", seq}, {"past", 0}}});
+      cases.back().max_seq = seq;
+    }
+  }
   return cases;
 }
 
@@ -298,6 +316,7 @@ INSTANTIATE_TEST_SUITE_P(Models, KernelLevels, testing::ValuesIn(Cases()), [](co
   for (const auto& [symbol, value] : info.param.symbols)
     name += "_" + symbol + std::to_string(value);
   if (info.param.one_token) name += "_one_token";
+  if (info.param.max_seq < kMaxSeq) name += "_short";
   if (!info.param.lengths.empty()) name += "_unequal_pages" + std::to_string(info.param.page_size);
   for (char& c : name) c = c == '-' ? '_' : c;
   return name;

@@ -42,7 +42,7 @@ TEST_P(RealModels, EveryKernelVerifiesAfterEveryPass) {
       ASSERT_OK(lowered);
       for (const auto& segment : lowered->loops.segments) {
         for (const ir::LoopLaunch& launch : segment.ops) {
-          const ir::Schedule chosen = schedule::ChooseSchedule(launch.fn, *target);
+          const ir::Schedule chosen = schedule::ChooseSchedule(launch.fn, *target).value();
           ASSERT_OK(schedule::CheckSchedule(launch.fn, chosen, *target));
           auto kernel = passes::LowerLoop(launch.fn, chosen, limits);
           ASSERT_OK(kernel);

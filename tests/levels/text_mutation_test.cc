@@ -103,7 +103,7 @@ TEST_P(TextMutation, NothingCrashes) {
   ASSERT_OK(loop);
   EXPECT_THAT(ir::VerifyLoop(*loop), testing::IsEmpty());
   auto target = schedule::FindTarget("sm_90a");
-  auto lowered = passes::LowerLoop(*loop, schedule::ChooseSchedule(*loop, *target));
+  auto lowered = passes::LowerLoop(*loop, schedule::ChooseSchedule(*loop, *target).value());
   ASSERT_OK(lowered);
   constexpr int kRounds = 1500;
   Check<ir::LoopFn>(

@@ -62,7 +62,7 @@ void Check(const std::string& text, const std::map<std::string, int64_t>& symbol
   auto target = schedule::FindTarget(arch);
   ASSERT_OK(target);
   if (multiprocessors > 0) target->multiprocessors = multiprocessors;
-  auto lowered = LowerLoop(*loop, schedule::ChooseSchedule(*loop, *target));
+  auto lowered = LowerLoop(*loop, schedule::ChooseSchedule(*loop, *target).value());
   ASSERT_OK(lowered);
 
   std::mt19937 rng(7);
@@ -322,7 +322,7 @@ TEST(LoweredKernels, WeightsOfFewRowsAreTheFirstOperand) {
                                       "batch in 1..4", "batch in 2..8"));
     ASSERT_OK(loop);
     auto target = schedule::FindTarget("sm_90a");
-    auto lowered = LowerLoop(*loop, schedule::ChooseSchedule(*loop, *target));
+    auto lowered = LowerLoop(*loop, schedule::ChooseSchedule(*loop, *target).value());
     ASSERT_OK(lowered);
     int products = 0;
     ir::WalkStmts(lowered->kernel.fn.body, [&](const ir::Stmt& s) {
@@ -431,7 +431,7 @@ TEST(LoweredKernels, TilesFollowTheRowsOfTheRange) {
     auto loop =
         ir::ParseLoop(Replace(text, "symbol seq in 1..64", std::string("symbol seq in ") + range));
     EXPECT_TRUE(loop.ok()) << loop.status();
-    const ir::Schedule s = schedule::ChooseSchedule(*loop, *target);
+    const ir::Schedule s = schedule::ChooseSchedule(*loop, *target).value();
     auto lowered = LowerLoop(*loop, s);
     EXPECT_TRUE(lowered.ok()) << lowered.status();
     EXPECT_EQ(lowered->kernel.min_blocks_per_sm, s.min_blocks_per_sm);
@@ -587,7 +587,7 @@ TEST_P(LowerLoopTest, AttentionDoesNotSeeTheFuture) {
   auto loop = ir::ParseLoop(With(kAttention, GetParam(), {{"D", 16}}));
   ASSERT_OK(loop);
   auto target = schedule::FindTarget("sm_90a");
-  auto lowered = LowerLoop(*loop, schedule::ChooseSchedule(*loop, *target));
+  auto lowered = LowerLoop(*loop, schedule::ChooseSchedule(*loop, *target).value());
   ASSERT_OK(lowered);
   std::vector<std::vector<double>> outputs;
   for (double last : {1.0, 20000.0}) {  // a number of every dtype
@@ -681,7 +681,7 @@ TEST(LoweredKernels, RowsOfAMatrixLoadFallIntoDifferentBanks) {
     auto loop = ir::ParseLoop(With(kLinear, "bf16", {{"N", 64}, {"K", k}, {"SEQ", 64}}));
     ASSERT_OK(loop);
     auto target = schedule::FindTarget("sm_90a");
-    auto lowered = LowerLoop(*loop, schedule::ChooseSchedule(*loop, *target));
+    auto lowered = LowerLoop(*loop, schedule::ChooseSchedule(*loop, *target).value());
     ASSERT_OK(lowered);
     std::map<std::string, int64_t> row_bytes;
     ir::WalkStmts(lowered->kernel.fn.body, [&](const ir::Stmt& s) {

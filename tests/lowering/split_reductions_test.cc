@@ -104,7 +104,7 @@ TEST_P(SplitReductionsTest, PartsCombineToTheWhole) {
   ASSERT_EQ(split.segments[0].ops.size(), 2);
   std::vector<ir::KernelFn> kernels;
   for (const ir::LoopLaunch& launch : split.segments[0].ops) {
-    auto lowered = LowerLoop(launch.fn, schedule::ChooseSchedule(launch.fn, *target));
+    auto lowered = LowerLoop(launch.fn, schedule::ChooseSchedule(launch.fn, *target).value());
     ASSERT_TRUE(lowered.ok()) << lowered.status() << ir::Print(launch.fn);
     kernels.push_back(lowered->kernel);
   }

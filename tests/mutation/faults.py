@@ -26,7 +26,7 @@ CHECKS, UNITS, UNIT_MEMORY = "ir/kernel_checks.cc", "ir/unit_verify.cc", "ir/uni
 PARTS = "passes/loop/split_reductions.cc"
 PROOF, KERNEL, TILE, STMT = "ir/bounds_proof.cc", "ir/kernel_verify.cc", "ir/tile_verify.cc", "ir/stmt_verify.cc"
 WARPS, WGMMA = "interp/warp_block.cc", "ir/wgmma_layout.h"
-FITS = "schedule/check_schedule.cc"
+FITS, CHOOSE = "schedule/check_schedule.cc", "schedule/choose_schedule.cc"
 FACTS, CONFIG, ROPE = "frontend/architecture_facts.cc", "frontend/decoder_config.cc", "frontend/rope_parameters.cc"
 EMIT, EXPR, PLAN, CARRY = ("codegen/cuda_emitter.cc", "codegen/cuda_expr.cc", "program/workspace_plan.cc",
                            "program/settle_carries.cc")
@@ -202,6 +202,9 @@ FAULTS = [
     F(FITS, "depth == stage.depth, \"stage", "@ || depth == stage.depth, \"stage"),
     F(FITS, "shared_bytes_ <= target_.shared_bytes_per_block, shared_bytes_,",
       "@ || shared_bytes_ <= target_.shared_bytes_per_block, shared_bytes_,"),
+    F(CHOOSE, "if (refused_.ok()) return true;", "return true;"),
+    F(CHOOSE, "others * facts_.Find(axis)->min_extent", "others"),
+    F("support/replay.h", "result.status().code() == absl::StatusCode::kFailedPrecondition", "false"),
     # ---- CUDA text
     F(EMIT, "if (load.guard) {", "if (!@ && load.guard) {"),
     F(EMIT, 'Line(Guard(store.guard), "*("', 'Line(@ ? std::string() : Guard(store.guard), "*("'),

@@ -40,7 +40,7 @@ inline absl::StatusOr<opt::Kernels> RandomLoops(unsigned seed) {
 }
 
 inline auto LowerChosen(const ir::LoopFn& loop) {
-  return passes::LowerLoop(loop, schedule::ChooseSchedule(loop, Hopper()));
+  return passes::LowerLoop(loop, schedule::ChooseSchedule(loop, Hopper()).value());
 }
 
 // The largest relative difference of what two kernels write in the same run.

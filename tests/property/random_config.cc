@@ -62,7 +62,7 @@ std::string RandomConfig(unsigned seed) {
                  {"num_hidden_layers", pick.From({1, 1, 2})},
                  {"num_attention_heads", group * key_value_heads},
                  {"num_key_value_heads", key_value_heads},
-                 {"head_dim", pick.From({8, 10, 14, 16, 18, 24, 32, 38, 40})},
+                 {"head_dim", pick.From({8, 10, 14, 16, 18, 24, 32, 38, 40, 72, 80, 100, 144})},
                  {"vocab_size", pick.From({17, 29, 32, 53})},
                  {"hidden_act", "silu"},
                  {"max_position_embeddings", positions},
@@ -102,7 +102,7 @@ frontend::FrontendOptions RandomOptions(unsigned seed) {
   static constexpr ir::DType kDTypes[] = {ir::DType::kF32, ir::DType::kBF16, ir::DType::kF16};
   options.dtype = kDTypes[pick.Between(0, 2)];
   options.batch = {1, pick.From({1, 2})};
-  options.seq = {1, pick.From({1, 17, 64})};
+  options.seq = {1, pick.From({1, 3, 17, 64})};
   options.past = {0, pick.From({0, 0, 19})};
   // Beyond max_position_embeddings, 64 at least, a dynamic rope takes one sequence.
   if (options.seq.max + options.past.max > 64) options.batch.max = 1;

@@ -193,7 +193,7 @@ class Maker {
 ir::Schedule RandomSchedule(const ir::LoopFn& loop, const schedule::Target& target, unsigned seed) {
   Maker maker(loop, seed);
   if (seed % 4 != 0 && (!maker.HasSoftmax() || seed % 2 == 0)) return maker.FromNothing();
-  ir::Schedule schedule = schedule::ChooseSchedule(loop, target);
+  ir::Schedule schedule = schedule::ChooseSchedule(loop, target).value();
   maker.Change(schedule);
   return schedule;
 }

@@ -94,6 +94,31 @@ fn attention "causal attention" {
   }
 }
 )",
+    // 16-bit scores, and values that are rounded to 16 bits where they are read.
+    R"(hackc loop 1
+fn rounded "attention" {
+  symbol seq in 1..40
+  read @q: bf16[seq, 16]
+  read @k: bf16[seq, 16]
+  read @v: f32[seq, 32]
+  write @y: bf16[seq, 32]
+  for %s: free in seq {
+    acc %o: softmax_sum[32]
+    for %t: reduce in (%s + 1) {
+      acc %sum: sum
+      for %d: contract in 16 {
+        %sum <- (f32(@q[%s, %d]) * f32(@k[%t, %d]))
+      }
+      for %e2: free in 32 {
+        %o[%e2] <- %sum, f32(bf16(@v[%t, %e2]))
+      }
+    }
+    for %e: free in 32 {
+      @y[%s, %e] = bf16(@o[%e])
+    }
+  }
+}
+)",
     // Two products in one loop, over heads that share one dimension, and what follows them.
     R"(hackc loop 1
 fn gate "gate * up" {
@@ -208,7 +233,7 @@ bool IsRight(const passes::LoweredKernel& lowered, const opt::RandomRun& run,
 
 void ExpectRightOrRefused(const ir::LoopFn& loop, unsigned seed, const opt::RandomRun& run,
                           const opt::Results& truth, Tally& tally) {
-  const ir::Schedule chosen = schedule::ChooseSchedule(loop, Hopper());
+  const ir::Schedule chosen = schedule::ChooseSchedule(loop, Hopper()).value();
   const ir::Schedule schedule = RandomSchedule(loop, Hopper(), seed);
   SCOPED_TRACE(ir::Print(ir::TileFn{loop.fn, schedule}));
   ASSERT_OK(schedule::CheckSchedule(loop, chosen, Hopper()));

@@ -87,7 +87,8 @@ Pass Of(std::string_view name, absl::StatusOr<Target> (*function)(const Source&)
 
 absl::StatusOr<Unit> ChooseSchedules(const Unit& unit, const schedule::Target& target) {
   return ForEachKernel<ir::LoopFn>(unit, [&](const ir::LoopFn& loop) -> absl::StatusOr<ir::TileFn> {
-    return ir::TileFn{loop.fn, schedule::ChooseSchedule(loop, target)};
+    HACKC_ASSIGN_OR_RETURN(ir::Schedule schedule, schedule::ChooseSchedule(loop, target));
+    return ir::TileFn{loop.fn, std::move(schedule)};
   });
 }
 
