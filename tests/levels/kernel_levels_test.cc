@@ -170,7 +170,8 @@ TEST_P(KernelLevels, EveryLevelAgrees) {
   // However short these caches are, keys in parts are what decoding is made of.
   const size_t launches = module.segments[1].ops.size();
   if (param.one_token) module = passes::SplitReductions(module, {target->multiprocessors, 2048});
-  EXPECT_EQ(module.segments[1].ops.size() > launches, param.one_token);
+  // The window of mistral's few keys is one part.
+  EXPECT_EQ(module.segments[1].ops.size() > launches, param.one_token && param.model != "mistral");
   const double unit = param.dtype == DType::kF32   ? 0x1p-24
                       : param.dtype == DType::kF16 ? 0x1p-11
                                                    : 0x1p-8;
