@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which of a plan's IR texts an Explain request asks for. "graph" and "tensor" are of the whole
 // model, the other levels of each kernel; an empty kernel means all, an empty level is "all".
+// Thread safety: pure functions.
 #pragma once
 
 #include <string>

@@ -3,6 +3,8 @@
 // what goes wrong is the answer's status.
 //
 //   Log().warn("cannot store {}: {}", name, reason);
+//
+// Thread safety: Log may be called from any thread; ConfigureLog before other threads start.
 #pragma once
 
 #include <spdlog/logger.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The server's counters, in one place. All only grow; StatusResponse tells them.
+// Thread safety: atomic, any thread counts and reads.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Time since a moment, as reports give it.
+// Time since a moment, as reports give it. Thread safety: a pure function of the clock.
 #pragma once
 
 #include <chrono>

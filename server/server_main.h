@@ -4,7 +4,7 @@
 //   int main(int argc, char** argv) { return ServerMain(argc, argv, LinkedCompiler()); }
 //
 // Started with `--worker FD` it is a compile worker (worker_process.h) instead, with `--bench GPU
-// FD` a bench process (bench/bench_handler.h).
+// FD` a bench process (bench/bench_handler.h). Thread safety: called once, by main.
 #pragma once
 
 #include <memory>

@@ -3,6 +3,8 @@
 //
 //   ServerOptions options;
 //   if (std::optional<int> exit_code = ParseOptions(argc, argv, options)) return *exit_code;
+//
+// Thread safety: called once, by main.
 #pragma once
 
 #include <cstddef>

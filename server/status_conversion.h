@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // absl::Status to and from grpc::Status. The codes are the same numbers by design of both
-// libraries.
+// libraries. Thread safety: pure functions.
 #pragma once
 
 #include <grpcpp/support/status.h>

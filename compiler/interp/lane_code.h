@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Statements compiled to calls over a LaneState; the inside of lane_machine.cc.
+// Thread safety: compiled once, then read by the lanes of one block.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Declarations that functions of every level share: runtime symbols with bounds, and buffers.
+// Thread safety: plain values.
 #pragma once
 
 #include <cstdint>

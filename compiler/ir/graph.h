@@ -12,6 +12,7 @@
 // read `past_lengths`, i32[batch]: start(b) = past_lengths[b], clamped into 0..past, tokens of
 // sequence b are in the cache already, and its token s stands at position start(b) + s. `past`
 // itself is only their upper bound. Without the symbol the operand is absent and start(b) is 0.
+// Thread safety: plain values.
 #pragma once
 
 #include <string>

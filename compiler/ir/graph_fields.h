@@ -3,6 +3,8 @@
 // are operands, everything else is an attribute.
 //
 //   for (const std::string& operand : Operands(op)) Use(operand);
+//
+// Thread safety: pure functions.
 #pragma once
 
 #include <string>

@@ -2,6 +2,7 @@
 // A whole model as kernels at Loop level: what fusion leaves. Each launch is one kernel and the
 // values that its buffers stand for. Program building walks it: deduplicates kernels, plans
 // buffers, splits off what depends on weights only (the prepare section).
+// Thread safety: plain values.
 #pragma once
 
 #include <string>

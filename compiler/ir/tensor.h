@@ -9,7 +9,7 @@
 // Axis names are unique within an operation. Extents are over symbols; a reduce axis' extent may
 // also use the operation's output axes and loads (causal attention sums over min(@past_lengths[b],
 // past) + s + 1 keys):
-// the axis then simply ends there. A load whose guard is false is 0.
+// the axis then simply ends there. A load whose guard is false is 0. Thread safety: plain values.
 #pragma once
 
 #include <string>

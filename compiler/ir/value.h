@@ -11,7 +11,7 @@
 //
 // Iteration i of a segment reads weights with "{layer}" replaced by first_layer + i * layer_step.
 // Where layers alternate between kinds, one segment holds one period and layer_step is its length;
-// "{layer+1}" is the second layer of the period.
+// "{layer+1}" is the second layer of the period. Thread safety: plain values.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,8 @@
 // string_view type and its StrCat refuses std::string_view; this one takes it.
 //
 //   Cat("index rank ", indices.size(), ", buffer rank ", rank)
+//
+// Thread safety: pure functions.
 #pragma once
 
 #include <charconv>

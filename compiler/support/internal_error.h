@@ -4,6 +4,8 @@
 // and adds the pass's name and the IR before it. Nothing below main aborts or exits.
 //
 //   HACKC_CHECK(extent > 0) << "loop " << name << " has extent " << extent;
+//
+// Thread safety: an exception is of the thread that throws it.
 #pragma once
 
 #include <sstream>

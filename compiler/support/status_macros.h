@@ -7,6 +7,8 @@
 //     HACKC_RETURN_IF_ERROR(CheckPositive(value));
 //     return 2 * value;
 //   }
+//
+// Thread safety: none of their own; they only return.
 #pragma once
 
 #include "absl/status/status.h"

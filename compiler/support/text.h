@@ -3,6 +3,8 @@
 // which neither converts to std::string_view nor back; interfaces use the standard one.
 //
 //   absl::StrCat("pass ", View(name))          // name is a std::string_view
+//
+// Thread safety: pure functions.
 #pragma once
 
 #include <string_view>

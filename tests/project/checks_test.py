@@ -16,7 +16,7 @@ import include_direction
 import line_budget
 
 CC = "// SPDX-License-Identifier: MIT\n"
-HEADER = CC + "// What it is for.\n#pragma once\n"
+HEADER = CC + "// What it is for. Thread safety: pure.\n#pragma once\n"
 
 
 class ChecksTest(unittest.TestCase):
@@ -177,8 +177,9 @@ class ChecksTest(unittest.TestCase):
             ("cache/a.cc", "\n" + CC, licence),
             ("deploy/tool", "#!/bin/sh\ntrue\n", licence),
             ("tests/CMakeLists.txt", "project(x)\n", licence),
-            ("cache/a.h", CC + "// For.\n", "no #pragma once"),
-            ("cache/a.h", CC + "#pragma once\n// For.\n", "line 2 must say what the header is for"),
+            ("cache/a.h", CC + "// For threads.\n", "no #pragma once"),
+            ("cache/a.h", CC + "//\n// Of any thread.\n#pragma once\n", "line 2 must say what the header is for"),
+            ("cache/a.h", CC + "// For.\n#pragma once\n", "the opening comment must say what threads may do with it"),
         ):
             with self.subTest(name=name, text=text):
                 self.assertEqual(self.run_on(file_headers.check, {name: text})[0], [f"{name}: {expected}"])

@@ -3,6 +3,7 @@
 """Fails on a source file without its licence line, on a header without #pragma once or opening comment, and on a
 comment of C++ or protobuf beyond 100 columns, which clang-format leaves alone."""
 
+import itertools
 import re
 
 import tree
@@ -39,6 +40,9 @@ def check(root):
                 wrong.append(f"{path}: no #pragma once")
             if not any(re.match(r"//\s*\w", line) for line in lines[1:2]):
                 wrong.append(f"{path}: line 2 must say what the header is for")
+            opening = itertools.takewhile(lambda line: line.startswith("//"), lines)
+            if path.parts[0] != "tests" and not any("hread" in line for line in opening):
+                wrong.append(f"{path}: the opening comment must say what threads may do with it")
     return wrong
 
 

@@ -7,7 +7,7 @@
 // Taken only where the address is provably a multiple of the vector's size, the elements are
 // consecutive, and one guard holds for all of them; otherwise the loop stays as it is. Widths are
 // 16, 8 or 4 bytes; a longer loop becomes a loop of vectors. Copies from memory into a ring
-// (Alloc.slots) become cp.async.
+// (Alloc.slots) become cp.async. Thread safety: a pure function.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -18,6 +18,7 @@
 // %j_value takes the entry "j_value" when the schedule has one, else it runs one step after
 // another. A log_sum_exp over the same scores in the same loop is read from the same state: %o_max
 // + log(%o_total). Invariant kept: a state that saw no score above -inf reads as 0.
+// Thread safety: a pure function.
 #pragma once
 
 #include "absl/status/statusor.h"
