@@ -6,6 +6,7 @@
 #include <random>
 #include <string>
 
+#include "absl/strings/str_replace.h"
 #include "compiler/interp/warp_matrix.h"
 #include "compiler/ir/stmt_text.h"
 #include "compiler/support/cat.h"
@@ -434,6 +435,11 @@ TEST(KernelInterpreter, AnAtomicOfAnotherWarpIsNoEarlierWrite) {
   EXPECT_THAT(ErrorsOfWarps(add + "\nbarrier\n@s[0] = 2.0 when (thread.x == 32)\n"
                                   "@y[0] = @s[0] when (thread.x == 32)\n"),
               testing::Each(""));
+  // Where the thread that reads was the last to add, the one before it still counts.
+  const std::string two = absl::StrReplaceAll(
+      add, {{"((thread.x % 32) == 0)", "((thread.x == 0) || (thread.x == 32))"}});
+  EXPECT_THAT(ErrorsOfWarps(two + "\n@y[0] = @s[0] when (thread.x == 32)\n"),
+              InEachOrder("@s[0]: race: "));
 }
 
 TEST(KernelInterpreter, BulkLoadsAreWaitedFor) {
