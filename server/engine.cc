@@ -112,6 +112,7 @@ class Engine::Impl : public std::enable_shared_from_this<Impl> {
   using RunningMap = std::map<cache::Digest, std::shared_ptr<Running>>;
 
   void Resolve(const std::shared_ptr<LogStream>& stream, const v1::CompileRequest& request);
+  void Release(std::shared_ptr<LogStream> stream);  // its reader has gone
   bool Join(const cache::Digest& key, LogStream& stream);
   std::shared_ptr<EventLog> FromStore(const cache::Key& key, bool with_ir);
   std::optional<TimerParts> Timer();
@@ -149,19 +150,8 @@ class Engine::Impl : public std::enable_shared_from_this<Impl> {
 
 std::shared_ptr<EventStream> Engine::Impl::Submit(const v1::CompileRequest& request) {
   ++metrics_.requests;
-  LogStreamOptions options{.with_ir = request.with_ir(), .with_cubins = request.with_cubins()};
-  options.gone = [weak = weak_from_this()](const LogStream* stream) {
-    std::shared_ptr<Impl> self = weak.lock();
-    if (!self) return;
-    bool trim = false;
-    {
-      std::lock_guard lock(self->mutex_);
-      self->streams_.erase(stream);
-      trim = self->streams_.empty() && std::exchange(self->most_streams_, 0) >= kManyStreams;
-    }
-    if (trim) TrimHeap();
-  };
-  auto stream = std::make_shared<LogStream>(std::move(options));
+  auto stream = std::make_shared<LogStream>(
+      LogStreamOptions{.with_ir = request.with_ir(), .with_cubins = request.with_cubins()});
   {
     std::lock_guard lock(mutex_);
     // Under the lock, so that CancelAll sees every stream that got past here.
@@ -188,7 +178,28 @@ std::shared_ptr<EventStream> Engine::Impl::Submit(const v1::CompileRequest& requ
     ++metrics_.refused_full;
     stream->End(pushed.status());
   }
-  return stream;
+  // An answer is open until its reader lets go: the thread that resolved it may hold it for longer,
+  // and a caller that asks again at once must find the place free.
+  LogStream* const raw = stream.get();
+  return {raw, [weak = weak_from_this(), stream = std::move(stream)](EventStream*) mutable {
+            if (std::shared_ptr<Impl> self = weak.lock()) {
+              self->Release(std::move(stream));
+            } else {
+              stream->Leave();
+            }
+          }};
+}
+
+void Engine::Impl::Release(std::shared_ptr<LogStream> stream) {
+  stream->Leave();
+  bool trim = false;
+  {
+    std::lock_guard lock(mutex_);
+    streams_.erase(stream.get());
+    trim = streams_.empty() && std::exchange(most_streams_, 0) >= kManyStreams;
+  }
+  stream = nullptr;
+  if (trim) TrimHeap();
 }
 
 absl::StatusOr<v1::worker::PlanCall> Engine::Impl::MakeCall(const v1::ModelDescription& model,

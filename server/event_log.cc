@@ -86,10 +86,17 @@ void EventLog::Wake() {
   for (std::function<void()>& callback : ready) callback();
 }
 
-LogStream::~LogStream() {
-  if (detach_) detach_();
-  log_ = nullptr;  // first, for what comes when the last reader has gone
-  if (options_.gone) options_.gone(this);
+void LogStream::Leave() {
+  std::function<void()> detach;
+  std::shared_ptr<EventLog> log;
+  {
+    std::lock_guard lock(mutex_);
+    if (!end_) end_ = EndLocked().value_or(absl::CancelledError("the reader has gone"));
+    ready_ = nullptr;
+    log.swap(log_);
+    detach = std::exchange(detach_, nullptr);
+  }
+  if (detach) detach();
 }
 
 void LogStream::Attach(const std::shared_ptr<EventLog>& log, std::function<void()> detach) {

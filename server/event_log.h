@@ -64,18 +64,19 @@ class LogStream;
 struct LogStreamOptions {
   bool with_ir = false;
   bool with_cubins = false;
-  std::function<void(const LogStream*)> gone;  // called by the destructor; may be null
 };
 
 class LogStream : public EventStream, public std::enable_shared_from_this<LogStream> {
  public:
   explicit LogStream(LogStreamOptions options) : options_(std::move(options)) {}
-  ~LogStream() override;
+  ~LogStream() override { Leave(); }
 
   // `detach` is called once, when the reader cancels or is gone.
   void Attach(const std::shared_ptr<EventLog>& log, std::function<void()> detach);
   // Ends the stream, with whatever was not yet read left out. The first end stays.
   void End(absl::Status status);
+  // The reader has gone: detaches and calls nobody. An engine thread may still hold the stream.
+  void Leave();
 
   void OnReady(std::function<void()> ready) override;
   std::optional<v1::CompileEvent> Next() override;

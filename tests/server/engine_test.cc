@@ -273,6 +273,14 @@ TEST_F(EngineTest, OpenAnswersAreLimited) {
   EXPECT_TRUE(absl::IsResourceExhausted(Ask(json::object()).status));
 }
 
+TEST_F(EngineTest, AReaderThatLetsGoFreesItsPlaceAtOnce) {
+  Start({.stream_limit = 1});
+  for (int i = 0; i < 200; ++i) {
+    const Answer answer = Ask(json::object());
+    ASSERT_TRUE(answer.status.ok()) << i << ": " << answer.status;
+  }
+}
+
 TEST_F(EngineTest, ABurstOfHitsIsServed) {
   Start();
   const json config = Slow("front", 2);
@@ -310,6 +318,7 @@ TEST_F(EngineTest, ReadersOfAStoredProgramShareOneCopy) {
   }
   stalled.clear();
   EXPECT_EQ(engine_->Status().open_answers(), 0u);
+  ASSERT_TRUE(engine_->WaitIdle(std::chrono::seconds(20)));  // the threads that served them as well
   EXPECT_TRUE(Ask(json::object()).program->hit());
   EXPECT_GT(faulty_->reads, reads) << "it is kept for its readers only";
 }
