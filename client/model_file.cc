@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/json_text.h"
 #include "client/runtime/files.h"
-#include "client/runtime/json_text.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::client {
@@ -18,9 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-// Real configurations reach 5.
-constexpr int kMaxDepth = 32;
 
 absl::Status Refuse(absl::string_view origin, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(origin, ": ", why));
@@ -50,11 +47,8 @@ absl::Status FromJson(absl::string_view text, absl::string_view origin, Message*
 
 absl::StatusOr<v1::ModelDescription> ParseModel(absl::string_view text, absl::string_view origin,
                                                 absl::string_view default_name) {
-  if (text.size() > kMaxModelFileBytes) {
-    return Refuse(origin, absl::StrCat("larger than the limit of ", kMaxModelFileBytes, " bytes"));
-  }
   absl::ConsumePrefix(&text, "\xef\xbb\xbf");  // a byte order mark
-  absl::StatusOr<json> parsed = ParseJson(text, {kMaxDepth});
+  absl::StatusOr<json> parsed = ParseJson(text, {.bytes = kMaxModelFileBytes});
   if (!parsed.ok()) return Refuse(origin, parsed.status().message());
   const json& document = *parsed;
   if (!document.is_object()) {

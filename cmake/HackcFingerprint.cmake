@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 # cmake -DSOURCE_DIR=... -DOUTPUT=... -P HackcFingerprint.cmake: writes a C++ file with the SHA-256 of the
-# compiler's sources. It stands in every program's key, so that a changed compiler never answers from what an
-# older one made.
-file(GLOB_RECURSE sources RELATIVE ${SOURCE_DIR} ${SOURCE_DIR}/*.h ${SOURCE_DIR}/*.cc)
+# sources of the compiler and of base/. It stands in every program's key, so that a changed compiler never answers
+# from what an older one made.
+file(GLOB_RECURSE sources RELATIVE ${SOURCE_DIR} ${SOURCE_DIR}/base/*.h ${SOURCE_DIR}/base/*.cc
+     ${SOURCE_DIR}/compiler/*.h ${SOURCE_DIR}/compiler/*.cc)
 list(SORT sources)
 set(digests "")
 foreach(source ${sources})

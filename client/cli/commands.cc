@@ -10,10 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/json_text.h"
 #include "client/cli/timing_table.h"
 #include "client/runtime/digest.h"
 #include "client/runtime/files.h"
-#include "client/runtime/json_text.h"
 #include "compiler/support/status_macros.h"
 #include "nlohmann/json.hpp"
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/json_text.h"
 #include "client/cli/text_table.h"
 #include "client/cli/timing_table.h"
 #include "client/runtime/dim_expr.h"
@@ -189,7 +190,8 @@ std::string ResultJson(const CompileResult& result) {
     object["kernels"].push_back(KernelJson(ready));
   object["times"] = TimesJson(result.report.times());
   if (!result.report.timing_json().empty()) {
-    object["timing"] = ordered_json::parse(result.report.timing_json(), nullptr, false);
+    const bool readable = ParseJson(result.report.timing_json()).ok();
+    object["timing"] = readable ? ordered_json::parse(result.report.timing_json()) : ordered_json();
   }
   // Names come from outside; text that is no UTF-8 is replaced, not thrown on.
   return object.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/json_text.h"
 #include "client/cli/text_table.h"
 #include "nlohmann/json.hpp"
 
@@ -67,8 +68,9 @@ Row TimeRow(const std::string& name, const std::string& launches, const json& ti
 }  // namespace
 
 std::string TimingTable(const std::string& timing_json) {
-  const json report = json::parse(timing_json, nullptr, /*allow_exceptions=*/false);
-  if (!report.is_object()) return "the timing report is not readable\n";
+  const absl::StatusOr<json> parsed = ParseJson(timing_json);
+  if (!parsed.ok() || !parsed->is_object()) return "the timing report is not readable\n";
+  const json& report = *parsed;
   std::map<std::string, std::vector<std::string>> launches;  // by kernel
   for (const json& entry : Items(report, "entry_points")) {
     for (const auto& [kernel, count] : Items(entry, "kernel_launches").items()) {

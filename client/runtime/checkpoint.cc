@@ -10,8 +10,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/json_text.h"
 #include "client/runtime/files.h"
-#include "client/runtime/json_text.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::client {
@@ -28,7 +28,7 @@ constexpr size_t kShownNames = 20;  // of what is missing
 // Tensor name -> file name.
 absl::StatusOr<std::map<std::string, std::string>> ReadIndex(const fs::path& path) {
   HACKC_ASSIGN_OR_RETURN(std::string text, ReadFile(path, kMaxIndexBytes));
-  absl::StatusOr<json> parsed = ParseJson(text, {/*depth=*/8});
+  absl::StatusOr<json> parsed = ParseJson(text, {.depth = 8});
   auto refuse = [&](const std::string& why) {
     return absl::DataLossError(absl::StrCat(path.string(), ": ", why));
   };

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/runtime/json_text.h"
+#include "base/json_text.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::client {
@@ -128,7 +128,7 @@ absl::StatusOr<std::unique_ptr<SafetensorsFile>> SafetensorsFile::Open(
 absl::Status SafetensorsFile::ReadHeader(absl::string_view header, const std::byte* data,
                                          int64_t data_bytes) {
   // A tensor's shape lies three levels deep.
-  absl::StatusOr<json> parsed = ParseJson(header, {/*depth=*/3, kMaxRank});
+  absl::StatusOr<json> parsed = ParseJson(header, {.depth = 3, .elements = kMaxRank});
   if (!parsed.ok() || !parsed->is_object()) {
     return absl::DataLossError(absl::StrCat("the header is no JSON object of tensors",
                                             parsed.ok() ? "" : ": ", parsed.status().message()));

@@ -3,7 +3,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
-#include "compiler/frontend/json_text.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/status_macros.h"
 
@@ -19,6 +18,14 @@ std::string NumberRange(double above, double max) {
 }
 
 }  // namespace
+
+std::string ShortText(const nlohmann::json& value) {
+  constexpr size_t kLength = 60;
+  std::string text =
+      value.dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
+  if (text.size() > kLength) text = text.substr(0, kLength - 3) + "...";
+  return text;
+}
 
 const nlohmann::json* ConfigReader::Find(const std::string& key) {
   read_.insert(key);

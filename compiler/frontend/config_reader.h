@@ -22,6 +22,9 @@
 
 namespace hackc::frontend {
 
+// A value for an error message: compact JSON, at most 60 characters.
+std::string ShortText(const nlohmann::json& value);
+
 class ConfigReader {
  public:
   // `object` must outlive the reader.

@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "compiler/frontend/config_reader.h"
 #include "compiler/frontend/harmless_keys.h"
-#include "compiler/frontend/json_text.h"
 #include "compiler/frontend/layer_kinds.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/status_macros.h"

@@ -2,16 +2,17 @@
 #include "compiler/frontend/frontend.h"
 
 #include "absl/status/status.h"
-#include "compiler/frontend/architecture_facts.h"
+#include "base/json_text.h"
+#include "compiler/frontend/config_reader.h"
 #include "compiler/frontend/decoder_builder.h"
 #include "compiler/frontend/decoder_config.h"
-#include "compiler/frontend/json_text.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::frontend {
 namespace {
 
+constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 constexpr int64_t kMaxExtent = int64_t{1} << 20;
 constexpr int64_t kMaxTokens = int64_t{1}
                                << 24;  // batch x seq: offsets of activations fit 64 bits by far
@@ -57,7 +58,12 @@ absl::Status CheckOptions(const FrontendOptions& options) {
 absl::StatusOr<ir::GraphModule> BuildGraph(const std::string& config_json,
                                            const FrontendOptions& options) {
   HACKC_RETURN_IF_ERROR(CheckOptions(options));
-  HACKC_ASSIGN_OR_RETURN(const nlohmann::json config, ParseJsonObject(config_json, "config"));
+  HACKC_ASSIGN_OR_RETURN(const nlohmann::json config,
+                         ParseJson(config_json, {.bytes = kMaxConfigBytes}, "config"));
+  if (!config.is_object()) {
+    return absl::InvalidArgumentError(
+        Cat("config: expected a JSON object, got ", ShortText(config)));
+  }
   HACKC_ASSIGN_OR_RETURN(const DecoderConfig decoder, ReadDecoderConfig(config, options));
   return BuildDecoder(decoder, options);
 }

@@ -4,8 +4,6 @@
 #include <map>
 #include <set>
 
-#include "compiler/frontend/json_text.h"
-
 namespace hackc::frontend {
 namespace {
 

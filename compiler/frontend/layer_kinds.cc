@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <string>
 
-#include "compiler/frontend/json_text.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/status_macros.h"
 

@@ -11,7 +11,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
-#include "compiler/frontend/json_text.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::frontend {

@@ -184,7 +184,7 @@ TEST_F(CheckpointTest, ShardsAreFoundThroughTheIndex) {
     EXPECT_THAT(Bind(), Fails(StatusCode::kDataLoss, "leaves the folder")) << outside;
   }
   write_index("b.safetensors\",\"model.final\":\"a.safetensors");
-  EXPECT_THAT(Bind(), Fails(StatusCode::kDataLoss, "weight_map.model.final is given twice"));
+  EXPECT_THAT(Bind(), Fails(StatusCode::kDataLoss, "weight_map.model.final: given twice"));
   write_index("c.safetensors");
   EXPECT_THAT(Bind(), Fails(StatusCode::kNotFound, "c.safetensors"));
   WriteSafetensors(folder_ / "a.safetensors", {weights[1]});
@@ -266,7 +266,7 @@ TEST_F(CheckpointTest, DamagedFilesAreRefused) {
   refused(absl::StrCat("{\"a\":", of(0, 4), ",\"b\":", of(8, 16), "}"),
           "tensor b: begins at byte 8, the one before ends at 4");
   refused(absl::StrCat("{\"a\":", of(0, 12), "}"), "the tensors end at byte 12 of 16 bytes");
-  refused(absl::StrCat(whole, ",\"a\":", of(0, 8), "}"), "a is given twice");
+  refused(absl::StrCat(whole, ",\"a\":", of(0, 8), "}"), "a: given twice");
   refused(absl::StrCat(whole, ",\"__metadata__\":5}"), "__metadata__ is no JSON object of strings");
   refused(absl::StrCat(whole, ",\"__metadata__\":{\"a\":1}}"),
           "__metadata__ is no JSON object of strings");

@@ -139,6 +139,18 @@ something else ran on the GPU (!): these times are not kept
   EXPECT_EQ(out(), table);
 }
 
+TEST_F(CliTest, TimesThatAreNoJsonAreNotReadable) {
+  for (const std::string& text : {std::string("{"), std::string(100000, '[')}) {
+    for (v1::CompileEvent& event : service_.events) {
+      if (event.has_report()) event.mutable_report()->set_timing_json(text);
+    }
+    ASSERT_EQ(Submit(), kExitOk) << err();
+    EXPECT_THAT(out(), testing::EndsWith("\nthe timing report is not readable\n"));
+    ASSERT_EQ(Submit({"--json"}), kExitOk) << err();
+    EXPECT_TRUE(json::parse(out()).at("timing").is_null());
+  }
+}
+
 TEST_F(CliTest, AReportWithoutTimesSaysWhereTheyComeFrom) {
   ASSERT_EQ(Submit({"--out", (folder_ / "out").string()}), kExitOk) << err();
   EXPECT_EQ(Run({"report", (folder_ / "out").string()}), kExitOther);
@@ -155,7 +167,7 @@ TEST_F(CliTest, AReportThatIsNoneIsAnError) {
        {std::make_pair("{\"timing\": 5}", "timing: expected a JSON object, got number"),
         {"[]", "expected a JSON object, got array"},
         {"{", "not JSON"},
-        {"{\"timing\": {}, \"timing\": {}}", "timing is given twice"}}) {
+        {"{\"timing\": {}, \"timing\": {}}", "timing: given twice"}}) {
     ASSERT_THAT(WriteFile(path, text), Ok());
     EXPECT_EQ(Run({"report", path.string()}), kExitInvalidArgument) << text;
     EXPECT_THAT(OneErrorLine(), HasSubstr(path.string() + ": " + expected));

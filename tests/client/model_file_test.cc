@@ -107,7 +107,7 @@ TEST_F(ModelFile, SaysWhatTheShapeShouldBe) {
 TEST_F(ModelFile, AKeyGivenTwiceIsRefused) {
   EXPECT_THAT(
       ParseModel(R"({"model_type": "llama", "rope": {"theta": 1, "theta": 2}})", "m.json", "m"),
-      Fails(StatusCode::kInvalidArgument, "m.json: rope.theta is given twice"));
+      Fails(StatusCode::kInvalidArgument, "m.json: rope.theta: given twice"));
 }
 
 TEST_F(ModelFile, AByteOrderMarkIsPassedOver) {

@@ -23,7 +23,8 @@ import sys
 import tempfile
 
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COPIED = ("compiler", "tools", "docs", "tests/golden", "tests/invalid", "tests/data", "tests/project", ".clang-format")
+COPIED = ("base", "compiler", "tools", "docs", "tests/golden", "tests/invalid", "tests/data", "tests/project",
+          ".clang-format")
 PROGRAMS = ("bin/hackc-opt", "bin/hackc-golden", "tests/golden_test")
 
 

@@ -17,10 +17,11 @@ COMPILER_ROOMS = (
     "compiler/codegen", "compiler/program", "compiler/toolchain",
 )
 ROOMS = {
+    "base": (),
     "compiler/support": (),
     "compiler/ir": (),
     "compiler/interp": ("compiler/ir",),
-    "compiler/frontend": ("compiler/ir",),
+    "compiler/frontend": ("base", "compiler/ir"),
     "compiler/passes": ("compiler/ir",),
     "compiler/schedule": ("compiler/ir",),
     "compiler/codegen": ("compiler/ir",),
@@ -29,7 +30,7 @@ ROOMS = {
     # compile.h and what is built on all of the compiler.
     "compiler": COMPILER_ROOMS,
     # Command lines over single parts of the compiler; replay files repeat calls of compile.h.
-    "tools": ("tools", "compiler/compile.h", *COMPILER_ROOMS),
+    "tools": ("tools", "base", "compiler/compile.h", *COMPILER_ROOMS),
     # Golden models, read as the client reads checkpoints; on a GPU they go the way of `hackc-client run`.
     "tools/golden": ("tools/opt", "compiler/compile.h", "client/runtime", *COMPILER_ROOMS),
     "tools/golden/gpu": ("tools/golden", "compiler/compile.h", "proto", "client", "server/local.h", *COMPILER_ROOMS),
@@ -39,10 +40,10 @@ ROOMS = {
                "server/bench/bench_handler.h"),
     # The inside of a bench process; it launches as clients do, through their runtime.
     "server/bench": ("proto", "client/runtime"),
-    "client": ("proto", "client/runtime"),
-    "client/runtime": ("proto",),
+    "client": ("proto", "base", "client/runtime"),
+    "client/runtime": ("proto", "base"),
     # --local runs the server's core in the same process.
-    "client/cli": ("proto", "client", "server/engine.h", "server/local.h", "server/event_stream.h"),
+    "client/cli": ("proto", "base", "client", "server/engine.h", "server/local.h", "server/event_stream.h"),
 }
 
 # Header (as written in the include) -> rooms that alone may include it; their sub-folders too.
@@ -96,7 +97,7 @@ def wrong_include(source, target, passes):
 
 def check(root):
     includes = []  # (file, line number, target)
-    for path in tree.source_files(root, {".h", ".cc", ".cu"}, ("compiler", "cache", "server", "client", "tools")):
+    for path in tree.source_files(root, {".h", ".cc", ".cu"}, ("base", "compiler", "cache", "server", "client", "tools")):
         for number, line in enumerate((root / path).read_text().splitlines(), 1):
             match = INCLUDE.match(line)
             if match:

@@ -23,7 +23,7 @@ def is_code(line):
 def check(root):
     wrong = []
     rooms = {}  # name -> (lines of code, all lines)
-    for path in tree.source_files(root, {".h", ".cc"}, ("compiler", "cache", "server", "client", "tools")):
+    for path in tree.source_files(root, {".h", ".cc"}, ("base", "compiler", "cache", "server", "client", "tools")):
         lines = (root / path).read_text().splitlines()
         room = "/".join(path.parts[: 2 if path.parts[0] == "compiler" and len(path.parts) > 2 else 1])
         code, total = rooms.get(room, (0, 0))

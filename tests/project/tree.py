@@ -10,7 +10,8 @@ import pathlib
 import sys
 
 TOP_FOLDERS = (
-    "proto", "compiler", "cache", "server", "client", "tools", "cmake", "deploy", "models", "bench", "tests", ".ci",
+    "proto", "base", "compiler", "cache", "server", "client", "tools", "cmake", "deploy", "models", "bench", "tests",
+    ".ci",
 )
 
 
