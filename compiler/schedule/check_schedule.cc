@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "compiler/ir/digits.h"
 #include "compiler/ir/ranges.h"
@@ -215,6 +216,7 @@ class Checker {
            "axis %", loop.axis, ": chunks of ", chunk, ", tiles of ", TileOf(values),
            " values; expected a serial axis whose chunk is whole tiles of %", value_axis);
     if (!error_.empty()) return;
+    const size_t outer = std::exchange(streamed_, levels_.size() + 1);
     Enter({loop.axis, AxisRole::kFree, CeilDiv(loop.extent, chunk), {}});
     int64_t rows = 1;
     for (const Level& level : levels_) rows = SaturatedProduct(rows, level.Local());
@@ -245,6 +247,7 @@ class Checker {
       UseShared(SaturatedProduct(rows, chunk + 8), 4);
     }
     Leave();
+    streamed_ = outer;
   }
 
   // ---- values -----------------------------------------------------------------------------------
@@ -289,6 +292,9 @@ class Checker {
       return Expect(score_ && Equal(score_, update.operands[0]), "log_sum_exp %", update.name,
                     ", expected a softmax sum of the same scores in its loop");
     }
+    // Chunks hold keys that no row sees, and leave others out.
+    Expect(state.monoid == Monoid::kSoftmaxSum || state.depth >= streamed_, "sum %", update.name,
+           ", expected a loop of its own, not that of a softmax sum");
     std::vector<Expr> operands = update.operands;
     for (Expr& operand : operands) operand = Inlined(operand);
     if (state.monoid == Monoid::kSoftmaxSum) {
@@ -457,6 +463,7 @@ class Checker {
   std::vector<std::string> guards_of_values_;  // names that the end of their axis varies with
   Expr score_;                                 // of the softmax sum in whose loop this is
   bool in_values_ = false;                     // of that
+  size_t streamed_ = 0;                        // loops round what is declared inside of that
   std::map<std::string, int> rings_;
   int64_t grid_[3] = {1, 1, 1};
   int64_t shared_bytes_ = 0;

@@ -295,6 +295,10 @@ std::vector<Case> Cases() {
                    {61, 0, 1, 2, 31, 32, 33, 47},
                    16});
   cases.push_back({"mistral", DType::kBF16, {{"batch", 1}, {"seq", 1}, {"past", 17}}, true});
+  // Blocks of rows whose windows begin in different chunks of keys, in a row and in pages.
+  const std::map<std::string, int64_t> windows = {{"batch", 3}, {"seq", 70}, {"past", 64}};
+  cases.push_back({"mistral", DType::kBF16, windows, false, {0, 33, 64}, 0});
+  cases.push_back({"mistral", DType::kF32, windows, false, {64, 8, 63}, 16});
   // Heads that few lanes divide, or of which little fits shared memory; prompts of a few tokens.
   cases.push_back({"heads100", DType::kF32, {{"batch", 1}, {"seq", 19}, {"past", 0}}});
   for (const char* heads : {"heads100", "heads72"}) {

@@ -13,9 +13,11 @@
 #include "compiler/interp/loop_interpreter.h"
 #include "compiler/interp/tile_interpreter.h"
 #include "compiler/ir/digits.h"
+#include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/stmt_text.h"
 #include "compiler/schedule/choose_schedule.h"
+#include "compiler/support/cat.h"
 #include "gmock/gmock.h"
 #include "tests/support/golden.h"
 
@@ -402,6 +404,97 @@ TEST_P(LowerLoopTest, AttentionReadsNothingBeyondWhatIsFilled) {
       Check(With(bounded, GetParam(), {{"D", 16}}),
             {{"batch", batch}, {"seq", seq}, {"past", past}}, 2 * Bound(GetParam(), filled),
             "sm_90a", poison);
+    }
+  }
+}
+
+// Attention to the keys that `mask` leaves in.
+std::string Masked(const std::string& dtype, const std::string& mask) {
+  return Replace(With(kAttention, dtype, {{"D", 16}}), "(%sc * 0.3)",
+                 "select(" + mask + ", (%sc * 0.3), -inf)");
+}
+
+std::string Window(int64_t keys) { return Cat("(((past + %s) - %j) < ", keys, ")"); }
+
+// Chunks are of 64 keys, blocks of 64 or 16 rows: windows that begin inside of a chunk, at its
+// first key and one before, that are shorter and longer, and rows that see nothing of a chunk that
+// others of their block need.
+TEST_P(LowerLoopTest, AttentionOverAWindow) {
+  struct Case {
+    int64_t window, seq, past;
+  };
+  for (const Case& c : {Case{1, 67, 70}, {2, 1, 129}, {63, 131, 0}, {64, 67, 65}, {65, 3, 131}}) {
+    Check(Masked(GetParam(), Window(c.window)),
+          {{"batch", c.past == 131 ? 2 : 1}, {"seq", c.seq}, {"past", c.past}},
+          2 * Bound(GetParam(), c.window));
+  }
+}
+
+// Keys from elsewhere than a window: first ones that rise faster than the rows and beyond some
+// rows' last, that fall from row to row, that are bounded from above; conditions that say nothing.
+TEST_P(LowerLoopTest, AttentionOverMaskedKeys) {
+  for (const char* mask : {"(((%s * 2) + 63) <= %j)", "((100 - %s) <= %j)",
+                           "((%j < (past - 20)) && (((past + %s) - 90) < %j))",
+                           "((past + %s) < ((%j * 2) + 3))", "(150 < %j)"}) {
+    Check(Masked(GetParam(), mask), {{"batch", 1}, {"seq", 67}, {"past", 70}},
+          2 * Bound(GetParam(), 137));
+  }
+}
+
+// A key that no row of a block sees is not read: NaN there would spoil the sums, at a weight of 0.
+TEST_P(LowerLoopTest, AttentionReadsNothingBeforeTheWindow) {
+  const int64_t past = 200, filled = past + 7, batch = 2;
+  for (const int64_t window : {1, 8, 9, 72, 73}) {
+    const int64_t unseen = (past - window + 1) / 64 * 64;
+    const auto poison = [=](FunctionRun& run) {
+      for (const char* name : {"k", "v"}) {
+        std::vector<double>& values = run.buffers.at(name).values;
+        const int64_t row = static_cast<int64_t>(values.size()) / (batch * filled);
+        for (size_t i = 0; i < values.size(); ++i) {
+          if (static_cast<int64_t>(i) / row % filled < unseen) values[i] = NAN;
+        }
+      }
+    };
+    const std::string text =
+        Replace(Masked(GetParam(), Window(window)), "seq in 1..200", "seq in 7..7");
+    Check(text, {{"batch", batch}, {"seq", 7}, {"past", past}}, 2 * Bound(GetParam(), window),
+          "sm_90a", poison);
+  }
+}
+
+// Of a long prompt, each block walks the chunks from its first row's window to its last row.
+TEST(LoweredKernels, BlocksWalkTheirWindowOnly) {
+  const auto target = schedule::FindTarget("sm_90a");
+  for (const int64_t window : {1, 50, 64, 65, 1000}) {
+    auto loop = ir::ParseLoop(Masked("bf16", Window(window)));
+    ASSERT_OK(loop);
+    const ir::Schedule schedule = schedule::ChooseSchedule(*loop, *target).value();
+    auto lowered = LowerLoop(*loop, schedule);
+    ASSERT_OK(lowered);
+    const int64_t rows = ir::TileOf(*schedule.Find("s")), keys = ir::TileOf(*schedule.Find("j"));
+    ir::Expr trips, first = ir::IntLit(0);
+    ir::WalkStmts(
+        lowered->tile.fn.body,
+        [&](const ir::For& walk) {
+          if (walk.axis == "j_chunk_index") trips = walk.extent;
+        },
+        [&](const ir::Let& let) {
+          if (let.name == "j_first") first = let.value;
+        });
+    ASSERT_NE(trips, nullptr);
+    for (int64_t past : {0, 33, 200}) {
+      for (int64_t block = 0; block * rows < 200; ++block) {
+        ir::RangeMap ranges;
+        ranges.SetSymbol("past", {past, past});
+        ranges.SetVar("s_tile", {block, block});
+        const ir::Range begin = ir::Bounds(first, ranges);
+        ranges.SetVar("j_first", begin);
+        const int64_t seen = std::max<int64_t>(0, past + block * rows - window + 1) / keys;
+        const int64_t end = (past + (block + 1) * rows + keys - 1) / keys;
+        EXPECT_EQ(begin, (ir::Range{seen, seen})) << window << " at " << block;
+        EXPECT_EQ(ir::Bounds(trips, ranges), (ir::Range{end - seen, end - seen}))
+            << window << " at " << block;
+      }
     }
   }
 }

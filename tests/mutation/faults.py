@@ -60,6 +60,11 @@ FAULTS = [
       "LocalScalar(state.total) + MakeVar(chunk_sum, DType::kF32)"),
     F(SOFTMAX, "And(load.guard, Lt(Axis(axis), bound))", "load.guard"),
     F(SOFTMAX, "CeilDiv(end, chunk)", "FloorDiv(end, chunk)"),
+    F(SOFTMAX, "if (known) first = Max(first, key);", ""),
+    F(SOFTMAX, "(less ? 1 : 0)", "1"),
+    F(SOFTMAX, "FloorDiv(Axis(name), tile) * tile", "Axis(name) * 0 + tile"),
+    F(SOFTMAX, "(tile == 1 || Grows(key, name))", "true"),
+    F("schedule/check_schedule.cc", "state.monoid == Monoid::kSoftmaxSum || state.depth >= streamed_", "true"),
     # ---- threads and registers
     F(DISTRIBUTE, "left == 0 ? index : Mod(index, loops[i]->extent)", "index"),
     F(DISTRIBUTE, "FloatLit(Identity(acc.monoid)[0])", "FloatLit(0)"),

@@ -200,6 +200,16 @@ TEST(CheckSchedule, GuardsOfWeights) {
             "columns share");
 }
 
+// The keys of a chunk are not those of the loop: some lie behind its end, some before a mask's.
+TEST(CheckSchedule, SumsBesideASoftmax) {
+  std::string text = Attention("(%s + 1)");
+  text.insert(text.find("    acc %o"), "    acc %keys: sum\n");
+  text.insert(text.find("      acc %sum"), "      %keys <- 1.0\n");
+  EXPECT_EQ(
+      Check(text, AttentionSchedule(), [](ir::Schedule&) {}),
+      "attention: schedule: sum %keys, expected a loop of its own, not that of a softmax sum");
+}
+
 TEST(CheckSchedule, MatrixInstructions) {
   EXPECT_EQ(Product([](ir::Schedule& s) {
               s.axes[0].digits = {Registers(2), Threads(16, 4)};

@@ -6,7 +6,9 @@
 #include <map>
 #include <set>
 
+#include "compiler/ir/bounds_proof.h"
 #include "compiler/ir/digits.h"
+#include "compiler/ir/linear.h"
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
@@ -165,6 +167,31 @@ class Expander {
     });
   }
 
+  // The first chunk of keys `j` that any row of a block sees, null for the first of all: where
+  // `seen`, a conjunction, has comparisons that keep out what is before a key that grows from row to
+  // row. Blocks of rows begin at multiples of their tile.
+  Expr FirstChunk(const Expr& seen, const std::string& j, int64_t chunk) const {
+    Expr first = IntLit(0);
+    for (const Expr& condition : Flatten(seen, BinaryOp::kAnd)) {
+      const auto* order = As<Binary>(condition);
+      const bool less = order && order->op == BinaryOp::kLt;
+      if (!less && !(order && order->op == BinaryOp::kLe)) continue;
+      if (order->a->dtype != DType::kI32) continue;
+      // a <= b is j >= a - b + j, where that holds no j.
+      Expr key = Simplify(order->a - order->b + Axis(j) + (less ? 1 : 0), ranges_);
+      bool known = !Uses(key, j) && IsExact(key, ranges_);
+      for (const std::string& name : FreeVars(key)) {
+        const AxisSchedule* cut = tile_.schedule.Find(name);
+        const int64_t tile = cut ? TileOf(*cut) : 1;
+        known = known && ranges_.FindExtent(name) && (tile == 1 || Grows(key, name));
+        if (tile > 1) key = Substitute(key, name, FloorDiv(Axis(name), tile) * tile);
+      }
+      if (known) first = Max(first, key);
+    }
+    first = Simplify(FloorDiv(first, chunk), ranges_);
+    return AsInt(first) ? nullptr : first;
+  }
+
   // Rewrites the reduce loop `loop` that updates `state` where it was `found`.
   void Stream(const For& loop, const FoundUpdate& found, const State& state, Block& out) {
     const std::string& j = loop.axis;
@@ -201,16 +228,30 @@ class Expander {
     HACKC_CHECK(!log_score || Equal(log_score, update->operands[0]))
         << state.name << ": log_sum_exp of other scores";
 
-    auto at = [&](const std::string& local) { return Axis(chunk_axis) * chunk + Axis(local); };
     auto inline_lets = [&](const Expr& e) {
       Expr current = e;
       for (size_t i = 0; i <= lets.size(); ++i) current = Substitute(current, lets);
       return current;
     };
+    const Expr guard = inline_lets(update->guard);
+    Expr seen = guard;
+    const Expr score = inline_lets(update->operands[0]);
+    for (const auto* mask = As<Select>(score); mask && Equal(mask->b, FloatLit(-kInfinity));
+         mask = As<Select>(mask->a)) {
+      seen = And(seen, mask->condition);
+    }
+    Expr end = ReadResults(loop.extent);
+    Expr here = Axis(chunk_axis), chunks = CeilDiv(end, chunk);
+    if (const Expr first = FirstChunk(seen, j, chunk)) {
+      const Expr walked = MakeVar(names_.Unique(j + "_first"), DType::kI32);
+      out.push_back(MakeStmt(Let{As<Var>(walked)->name, first}));
+      here = walked + here;
+      chunks = chunks - walked;
+    }
+    auto at = [&](const std::string& local) { return here * chunk + Axis(local); };
     auto bind = [&](const Expr& e, const std::string& local) {
       return Substitute(e, j, at(local));
     };
-    Expr end = ReadResults(loop.extent);
 
     Block body;
     const auto made = [&](const char* what) { return names_.Unique(state.name + what); };
@@ -219,15 +260,11 @@ class Expander {
     body.push_back(MakeStmt(Alloc{scores, DType::kF32, MemorySpace::kLocal, {chunk}}));
     body.push_back(MakeStmt(Accumulator{chunk_max, Monoid::kMax, {}, {}}));
     Block score_loop = SubstituteVars(score_body, j, at(score_axis));
-    Expr inside = Lt(at(score_axis), end);
-    if (update->guard) {
-      const Expr guard = inline_lets(update->guard);
-      for (const For* value_loop : value_loops) {
-        HACKC_CHECK(!Uses(guard, value_loop->axis))
-            << state.name << ": a guard that differs between the columns of one weight";
-      }
-      inside = And(inside, bind(guard, score_axis));
+    for (const For* value_loop : value_loops) {
+      HACKC_CHECK(!Uses(guard, value_loop->axis))
+          << state.name << ": a guard that differs between the columns of one weight";
     }
+    const Expr inside = And(Lt(at(score_axis), end), bind(guard, score_axis));
     Expr masked = MakeSelect(inside, bind(update->operands[0], score_axis), FloatLit(-kInfinity));
     Expr masked_var = MakeVar(names_.Unique(scores + "_masked"), DType::kF32);
     score_loop.push_back(MakeStmt(Let{As<Var>(masked_var)->name, masked}));
@@ -305,7 +342,7 @@ class Expander {
 
     // Role free: a chunk beyond a row's end changes nothing of its state, so it needs no mask.
     out.push_back(
-        MakeStmt(For{.axis = chunk_axis, .extent = CeilDiv(end, chunk), .body = std::move(body)}));
+        MakeStmt(For{.axis = chunk_axis, .extent = std::move(chunks), .body = std::move(body)}));
 
     // The schedule speaks of the new axes from here on.
     for (const std::string& name : {score_axis, weight_axis})

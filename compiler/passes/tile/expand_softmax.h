@@ -7,7 +7,8 @@
 //   for %j: reduce in E { let %s = ...  for %e { %o[e] <- (%s, v[j, e]) } }
 //   ->
 //   acc %o_sum: sum [128], %o_max = -inf, %o_total = 0
-//   for %j_chunk in ceil(E / C) {
+//   let %j_first = the first chunk that the block's first row sees
+//   for %j_chunk in ceil(E / C) - %j_first {
 //     for %j_score in C { %o_score[j] = masked score; max }
 //     rescale %o_sum and %o_total by exp(old max - new max)
 //     for %j_weight in C { %o_weight[j] = exp(score - max); sum }
@@ -16,7 +17,9 @@
 //
 // The chunk is the tile of %j in the schedule; its digits are those of %j_score and %j_weight.
 // %j_value takes the entry "j_value" when the schedule has one, else it runs one step after
-// another. A log_sum_exp over the same scores in the same loop is read from the same state: %o_max
+// another. %j_first comes from masks: scores of `select(%j > f(row), x, -inf)`, guards of the
+// update, `and` of these, where f grows with the rows of a block. Without one there is no such let.
+// A log_sum_exp over the same scores in the same loop is read from the same state: %o_max
 // + log(%o_total). Invariant kept: a state that saw no score above -inf reads as 0.
 // Thread safety: a pure function.
 #pragma once

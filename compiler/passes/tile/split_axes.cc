@@ -408,6 +408,7 @@ class Splitter {
     if (axes.empty()) {
       out_.push_back(MakeStmt(Let{name, value}));
       if (!IsFloat(value->dtype)) ranges_.SetVar(name, Bounds(value, ranges_));
+      uniform_lets_.insert(name);
       return;
     }
     values_[name] = TileValue{axes, value->dtype, false};
@@ -496,7 +497,7 @@ class Splitter {
     std::vector<int64_t> extents;
     for (const Expr& index : load.indices) {
       for (const std::string& name : FreeVars(index)) {
-        if (absl::c_linear_search(axes, name)) continue;
+        if (absl::c_linear_search(axes, name) || uniform_lets_.count(name)) continue;
         int64_t extent = 1;
         const AxisInfo* known = FindOrNull(axes_, name);
         if (const For* below = FindOr(inner, name)) {
@@ -519,6 +520,7 @@ class Splitter {
     if (axes.empty()) return;
     // What only a guard depends on must be one value for the whole tile.
     for (const std::string& name : FreeVars(load.guard)) {
+      if (uniform_lets_.count(name)) continue;
       const AxisInfo* known = FindOrNull(axes_, name);
       if (!absl::c_linear_search(axes, name) && (inner.count(name) || !known || known->tile > 1))
         return;
@@ -609,7 +611,7 @@ class Splitter {
   std::map<std::string, AxisInfo> axes_;
   std::map<std::string, TileValue> values_;
   std::map<std::string, State> states_;
-  std::set<std::string> shared_;
+  std::set<std::string> shared_, uniform_lets_;
   std::vector<Staged> staged_;
   std::vector<const StageSchedule*> pending_stages_;
   std::vector<std::pair<Expr, Expr>> loaded_, uniform_;
