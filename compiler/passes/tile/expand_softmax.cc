@@ -167,16 +167,16 @@ class Expander {
     });
   }
 
-  // The first chunk of keys `j` that any row of a block sees, null for the first of all: where
-  // `seen`, a conjunction, has comparisons that keep out what is before a key that grows from row to
-  // row. Blocks of rows begin at multiples of their tile.
+  // The first chunk of keys `j` that any row of a block sees, null for the first of all: `seen`, a
+  // conjunction, has comparisons that keep out what is before a key that grows from row to row.
+  // Blocks of rows begin at multiples of their tile.
   Expr FirstChunk(const Expr& seen, const std::string& j, int64_t chunk) const {
     Expr first = IntLit(0);
     for (const Expr& condition : Flatten(seen, BinaryOp::kAnd)) {
       const auto* order = As<Binary>(condition);
-      const bool less = order && order->op == BinaryOp::kLt;
-      if (!less && !(order && order->op == BinaryOp::kLe)) continue;
-      if (order->a->dtype != DType::kI32) continue;
+      if (!order || order->a->dtype != DType::kI32) continue;
+      const bool less = order->op == BinaryOp::kLt;
+      if (!less && order->op != BinaryOp::kLe) continue;
       // a <= b is j >= a - b + j, where that holds no j.
       Expr key = Simplify(order->a - order->b + Axis(j) + (less ? 1 : 0), ranges_);
       bool known = !Uses(key, j) && IsExact(key, ranges_);
@@ -189,7 +189,7 @@ class Expander {
       if (known) first = Max(first, key);
     }
     first = Simplify(FloorDiv(first, chunk), ranges_);
-    return AsInt(first) ? nullptr : first;
+    return AsInt(first) == 0 ? nullptr : first;
   }
 
   // Rewrites the reduce loop `loop` that updates `state` where it was `found`.
