@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "client/cli/compile_program.h"
 #include "client/cli/progress.h"
+#include "client/cli/run_shapes.h"
 #include "client/model_file.h"
 #include "client/runtime/checkpoint.h"
 #include "client/runtime/generator.h"
@@ -27,13 +28,6 @@ using Clock = std::chrono::steady_clock;
 
 double MillisecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-// The next power of two: prompts of like lengths share one compiled program.
-int64_t RoundUp(int64_t count) {
-  int64_t result = 16;
-  while (result < count) result *= 2;
-  return result;
 }
 
 }  // namespace
@@ -82,16 +76,15 @@ absl::StatusOr<ProgramFiles> RunCommand::Compile(const CudaDriver& driver, std::
   RequestOptions options;
   options.model_path = directory_;
   options.dtype = dtype_;
-  options.batch = absl::StrCat(ids_.size());
   options.logits = "last";
   options.page_size = page_size_;
   int64_t prompt = 0;
   for (const auto& ids : ids_) prompt = std::max(prompt, static_cast<int64_t>(ids.size()));
-  options.seq = absl::StrCat("1..", RoundUp(prompt));
-  options.past = absl::StrCat("0..", RoundUp(prompt + tokens_));
   HACKC_ASSIGN_OR_RETURN(options.arch, ArchOf(driver, device_));
   v1::CompileRequest request;
   HACKC_ASSIGN_OR_RETURN(*request.mutable_model(), options.Model());
+  HACKC_RETURN_IF_ERROR(
+      ChooseRunShapes(static_cast<int64_t>(ids_.size()), prompt, tokens_, request.mutable_model()));
   *request.mutable_target() = options.Target();
   HACKC_ASSIGN_OR_RETURN(std::unique_ptr<CompilerApi> compiler, connection_.Open());
   ProgressPrinter progress(err, environment.err_is_terminal);

@@ -237,6 +237,7 @@ FAULTS = [
     F("client/runtime/safetensors.cc", "tensor.data - data != end", "false"),
     F("client/runtime/safetensors.cc", "end != data_bytes", "false"),
     F("base/json_text.cc", "!level.value->contains(level.key)", "true"),
+    F("client/cli/run_shapes.cc", "past = seq - 1;", "past = seq;"),
     F("client/cli/output_folder.cc", "HACKC_RETURN_IF_ERROR(RemoveProgram(directory));", ""),
     F("program/split_prepare.cc", "if (read && flow_.values[launch.args[k]].per_iteration) return true;", ""),
     # ---- what a config means

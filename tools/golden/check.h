@@ -61,6 +61,12 @@ struct Call {
 // vocabulary].
 std::vector<Call> TrueCalls(const Model& model);
 
+// A dynamic rope follows the length of a call, so the front end takes whole prompts, one at a time,
+// and longer ones than the cache holds before a call.
+bool TakesOneSequence(const Model& model);
+int64_t LongestPast(const Model& model);
+int64_t LongestCall(const Model& model);
+
 // Of a call, by the names of a Program's inputs.
 std::map<std::string, interp::TensorData> InputsOf(const Call& call);
 
@@ -68,7 +74,8 @@ std::map<std::string, interp::TensorData> InputsOf(const Call& call);
 // field.
 absl::StatusOr<Plan> PlanFor(const Model& model, program::DType storage);
 
-// Logits of one call; a call with past 0 starts from an empty cache.
+// Logits of one call, of all its tokens or of its last ones; with past 0 it starts from an empty
+// cache.
 using RunCall = std::function<absl::StatusOr<interp::TensorData>(const Call& call)>;
 // Runs TrueCalls and compares with the truth: for levels that are no interpreter.
 Outcome CheckAgainstTruth(const Model& model, const RunCall& run, double bound);

@@ -21,12 +21,11 @@ using interp::TensorData;
 absl::StatusOr<std::unique_ptr<client::Runtime>> Load(const client::CudaDriver& driver,
                                                       const std::filesystem::path& folder,
                                                       const Model& model, CheckedDType dtype) {
-  const int64_t prompt = model.expected.at("input_ids").size();
   client::RequestOptions options;
   options.model_path = folder.string();
   options.dtype = kCheckedDTypeNames[static_cast<size_t>(dtype)];
-  options.seq = Cat("1..", prompt);
-  options.past = Cat("0..", prompt + model.expected.at("step_ids").size() - 1);
+  options.seq = Cat("1..", LongestCall(model));
+  options.past = Cat("0..", LongestPast(model));
   HACKC_ASSIGN_OR_RETURN(options.arch, client::ArchOf(driver, 0));
   v1::CompileRequest request;
   HACKC_ASSIGN_OR_RETURN(*request.mutable_model(), options.Model());
@@ -45,13 +44,15 @@ absl::StatusOr<std::unique_ptr<client::Runtime>> Load(const client::CudaDriver& 
 
 class GpuRun {
  public:
-  explicit GpuRun(client::Runtime& runtime) : runtime_(runtime) {}
+  GpuRun(client::Runtime& runtime, bool whole_prompt)
+      : runtime_(runtime), whole_prompt_(whole_prompt) {}
 
-  // Logits [tokens, vocabulary] of one sequence.
+  // Logits [tokens, vocabulary] of one sequence: those of a prompt's parts, each a call of its own,
+  // unless their rope is another.
   absl::StatusOr<TensorData> Run(const Call& call) {
     TensorData logits;
     const std::vector<int64_t> ids(call.ids.values.begin(), call.ids.values.end());
-    const size_t first = call.past == 0 ? 1 : ids.size();
+    const size_t first = call.past == 0 && !whole_prompt_ ? 1 : ids.size();
     for (size_t length = first; length <= ids.size(); ++length) {
       if (call.past == 0) {
         generator_.reset();
@@ -67,6 +68,7 @@ class GpuRun {
 
  private:
   client::Runtime& runtime_;
+  const bool whole_prompt_;
   std::unique_ptr<client::Generator> generator_;
 };
 
@@ -78,7 +80,7 @@ Outcome CheckOnGpu(const client::CudaDriver& driver, const std::filesystem::path
   if (!bound.ok()) return {.problem = std::string(bound.status().message())};
   const auto runtime = Load(driver, folder, model, dtype);
   if (!runtime.ok()) return {.problem = std::string(runtime.status().message())};
-  GpuRun run(**runtime);
+  GpuRun run(**runtime, TakesOneSequence(model));
   return CheckAgainstTruth(
       model, [&](const Call& call) { return run.Run(call); }, *bound);
 }
