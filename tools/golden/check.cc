@@ -256,7 +256,8 @@ Outcome CheckAgainstTruth(const Model& model, const RunCall& run, double bound) 
     if (!logits.ok()) return Problem(logits.status());
     if (call.past == 0) {
       const std::vector<double>& truth = model.expected.at("logits").values;
-      const size_t count = std::min(logits->values.size(), truth.size());
+      const size_t last = truth.size() / PromptLength(model);
+      const size_t count = logits->values.size() == last ? last : truth.size();
       outcome.error = Difference(logits->values, {truth.end() - count, truth.end()});
     } else {
       steps.insert(steps.end(), logits->values.begin(), logits->values.end());

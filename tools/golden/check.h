@@ -74,7 +74,7 @@ std::map<std::string, interp::TensorData> InputsOf(const Call& call);
 // field.
 absl::StatusOr<Plan> PlanFor(const Model& model, program::DType storage);
 
-// Logits of one call, of all its tokens or of its last ones; with past 0 it starts from an empty
+// Logits of one call, of all its tokens or of its last one; with past 0 it starts from an empty
 // cache.
 using RunCall = std::function<absl::StatusOr<interp::TensorData>(const Call& call)>;
 // Runs TrueCalls and compares with the truth: for levels that are no interpreter.
