@@ -13,7 +13,6 @@
 #include "compiler/frontend/frontend.h"
 #include "compiler/ir/graph_text.h"
 #include "compiler/ir/stmt_text.h"
-#include "compiler/passes/lower_loop.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/passes/plugin.h"
 #include "compiler/program/kernel_contract.h"

@@ -13,11 +13,17 @@
 #include "compiler/ir/tensor_verify.h"
 #include "compiler/ir/tile_verify.h"
 #include "compiler/passes/graph/fuse_projections.h"
+#include "compiler/passes/kernel/distribute.h"
+#include "compiler/passes/kernel/insert_barriers.h"
+#include "compiler/passes/kernel/pipeline_copies.h"
+#include "compiler/passes/kernel/vectorize.h"
 #include "compiler/passes/loop/lower_tensor.h"
 #include "compiler/passes/loop/merge_launches.h"
 #include "compiler/passes/tensor/dead_values.h"
 #include "compiler/passes/tensor/inline_views.h"
 #include "compiler/passes/tensor/lower_graph.h"
+#include "compiler/passes/tile/expand_softmax.h"
+#include "compiler/passes/tile/split_axes.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
 #include "compiler/support/replay.h"
@@ -26,7 +32,14 @@
 namespace hackc::passes {
 namespace {
 
-std::vector<std::string> Verify(const AnyIr& module, const PassContext& context) {
+// What passes and verifiers want to know besides the IR.
+struct Context {
+  std::string of;  // ", kernel NAME" in messages
+  SplitOptions split;
+  ir::KernelLimits limits;
+};
+
+std::vector<std::string> Verify(const AnyIr& module, const Context& context) {
   if (const auto* graph = std::get_if<ir::GraphModule>(&module)) return ir::VerifyGraph(*graph);
   if (const auto* tensor = std::get_if<ir::TensorModule>(&module)) return ir::VerifyTensor(*tensor);
   if (const auto* tile = std::get_if<ir::TileFn>(&module)) return ir::VerifyTile(*tile);
@@ -58,21 +71,9 @@ absl::StatusOr<AnyIr> Run(const Pass& pass, const AnyIr& before, const SplitOpti
       pass.run);
 }
 
-}  // namespace
-
-std::vector<Pass>& EditableModulePasses() {
-  static auto* table = new std::vector<Pass>{
-      {"fuse_projections", &FuseProjections}, {"lower_graph", &LowerGraph},
-      {"inline_views", &InlineViews},         {"dead_values", &DeadValues},
-      {"lower_tensor", &LowerTensor},         {"merge_launches", &MergeLaunches},
-      {"split_reductions", &SplitReductions},
-  };
-  return *table;
-}
-const std::vector<Pass>& ModulePasses() { return EditableModulePasses(); }
-
+// `current` after all of `passes`.
 absl::StatusOr<AnyIr> RunPasses(const std::vector<Pass>& passes, AnyIr current,
-                                const PassContext& context, PassTimes& times,
+                                const Context& context, PassTimes& times,
                                 const PassObserver& observer) {
   // A Loop module has no text that reads back as one: it is made again from the IR before it.
   AnyIr printed = current;
@@ -100,6 +101,25 @@ absl::StatusOr<AnyIr> RunPasses(const std::vector<Pass>& passes, AnyIr current,
   return current;
 }
 
+}  // namespace
+
+PassTables& EditablePasses() {
+  static auto* tables = new PassTables{.module = {{"fuse_projections", &FuseProjections},
+                                                  {"lower_graph", &LowerGraph},
+                                                  {"inline_views", &InlineViews},
+                                                  {"dead_values", &DeadValues},
+                                                  {"lower_tensor", &LowerTensor},
+                                                  {"merge_launches", &MergeLaunches},
+                                                  {"split_reductions", &SplitReductions}},
+                                       .kernel = {{"expand_softmax", &ExpandSoftmax},
+                                                  {"split_axes", &SplitAxes},
+                                                  {"distribute", &Distribute},
+                                                  {"pipeline_copies", &PipelineCopies},
+                                                  {"vectorize", &Vectorize},
+                                                  {"insert_barriers", &InsertBarriers}}};
+  return *tables;
+}
+
 absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph, const PassObserver& observer,
                                           const SplitOptions& split) {
   if (auto errors = ir::VerifyGraph(graph); !errors.empty()) {
@@ -114,6 +134,23 @@ absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph, const PassObser
   HACKC_ASSIGN_OR_RETURN(AnyIr loops, RunPasses(ModulePasses(), std::move(graph), {.split = split},
                                                 lowered.times, keep));
   lowered.loops = std::get<ir::LoopModule>(std::move(loops));
+  return lowered;
+}
+
+absl::StatusOr<LoweredKernel> LowerLoop(const ir::LoopFn& loop, const ir::Schedule& schedule,
+                                        const ir::KernelLimits& limits) {
+  const Context context{.of = Cat(", kernel ", loop.fn.name), .limits = limits};
+  if (const auto errors = ir::VerifyLoop(loop); !errors.empty()) {
+    return Replayable("none", Cat("pass none", context.of, ": ", absl::StrJoin(errors, "\n")),
+                      ir::Print(loop));
+  }
+  LoweredKernel lowered;
+  const auto keep = [&](std::string_view, const AnyIr& before, const AnyIr&) {
+    if (const auto* last = std::get_if<ir::TileFn>(&before)) lowered.tile = *last;
+  };
+  HACKC_ASSIGN_OR_RETURN(AnyIr kernel, RunPasses(KernelPasses(), ir::TileFn{loop.fn, schedule},
+                                                 context, lowered.times, keep));
+  lowered.kernel = std::get<ir::KernelFn>(std::move(kernel));
   return lowered;
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The one ordered table of the passes that see a whole model, and how passes are run: verified
-// after each, timed, and shown to whoever wants to see. The table of a single kernel's passes is in
-// lower_loop.h.
+// The ordered tables of passes, those that see a whole model and those that take one kernel from
+// Loop IR to Kernel IR, and how passes are run: verified after each, timed, and shown to whoever
+// wants to see.
 //
 //   ASSIGN(LoweredModule m, LowerModule(graph));
-//   m.loops.segments;
+//   const ir::LoopFn& loop = m.loops.segments[1].ops[0].fn;
+//   ASSIGN(LoweredKernel k, LowerLoop(loop, ChooseSchedule(loop, target), limits));
 //
-// INTERNAL when a pass breaks a rule or its own assumptions: the message names the pass, and the
-// status carries the IR before it (support/replay.h). Thread safety: pure functions.
+// INTERNAL when a pass breaks a rule or its own assumptions: the message names the pass and the
+// kernel, and the status carries the IR before it (support/replay.h). Thread safety: pure functions.
 #pragma once
 
 #include <functional>
@@ -42,26 +43,18 @@ struct Pass {
       absl::StatusOr<ir::KernelFn> (*)(const ir::KernelFn&)>
       run;
 };
-const std::vector<Pass>& ModulePasses();
-std::vector<Pass>& EditableModulePasses();  // for plugin.h
+struct PassTables {
+  std::vector<Pass> module, kernel;
+};
+PassTables& EditablePasses();  // for plugin.h
+inline const std::vector<Pass>& ModulePasses() { return EditablePasses().module; }
+inline const std::vector<Pass>& KernelPasses() { return EditablePasses().kernel; }
 
 using PassTimes = std::vector<std::pair<std::string, double>>;  // pass name, milliseconds
 
 // Called after each pass with the IR before and after it.
 using PassObserver =
     std::function<void(std::string_view pass, const AnyIr& before, const AnyIr& after)>;
-
-// What passes and verifiers want to know besides the IR.
-struct PassContext {
-  std::string of;  // ", kernel NAME" in messages
-  SplitOptions split;
-  ir::KernelLimits limits;
-};
-
-// `current` after all of `passes`.
-absl::StatusOr<AnyIr> RunPasses(const std::vector<Pass>& passes, AnyIr current,
-                                const PassContext& context, PassTimes& times,
-                                const PassObserver& observer);
 
 struct LoweredModule {
   ir::GraphModule graph;    // after the graph passes
@@ -73,6 +66,16 @@ struct LoweredModule {
 absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph,
                                           const PassObserver& observer = nullptr,
                                           const SplitOptions& split = {});
+
+struct LoweredKernel {
+  ir::TileFn tile;  // after the tile passes
+  ir::KernelFn kernel;
+  PassTimes times;
+};
+
+// The last pass's IR is verified for the target's limits.
+absl::StatusOr<LoweredKernel> LowerLoop(const ir::LoopFn& loop, const ir::Schedule& schedule,
+                                        const ir::KernelLimits& limits = {});
 
 // Text of IR of any level.
 std::string Print(const AnyIr& module);

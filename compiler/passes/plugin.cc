@@ -7,7 +7,6 @@
 #include <fstream>
 #include <iterator>
 
-#include "compiler/passes/lower_loop.h"
 #include "compiler/support/cat.h"
 
 namespace hackc::passes {
@@ -37,8 +36,7 @@ absl::Status LoadPassPlugin(const std::string& path) {
   if (entry == nullptr) {
     return absl::FailedPreconditionError(Cat("pass plug-in ", path, ": ", dlerror()));
   }
-  PassTables tables{EditableModulePasses(), EditableKernelPasses()};
-  reinterpret_cast<void (*)(PassTables&)>(entry)(tables);
+  reinterpret_cast<void (*)(PassTables&)>(entry)(EditablePasses());
   Fingerprints() += Cat(HashOfFile(path), " ");
   return absl::OkStatus();
 }

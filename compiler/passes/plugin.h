@@ -12,17 +12,11 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "compiler/passes/pipeline.h"
 
 namespace hackc::passes {
-
-struct PassTables {
-  std::vector<Pass>& module;
-  std::vector<Pass>& kernel;
-};
 
 // FAILED_PRECONDITION with the loader's words, or when the library has no hackc_pass_plugin.
 absl::Status LoadPassPlugin(const std::string& path);

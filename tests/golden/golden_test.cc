@@ -16,7 +16,6 @@
 #include <sstream>
 
 #include "absl/strings/str_split.h"
-#include "compiler/passes/lower_loop.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/support/cat.h"
 #include "tools/opt/case_file.h"

@@ -9,7 +9,6 @@
 
 #include "compiler/frontend/frontend.h"
 #include "compiler/ir/stmt_text.h"
-#include "compiler/passes/lower_loop.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/schedule/choose_schedule.h"
 #include "compiler/schedule/loop_facts.h"

@@ -19,7 +19,7 @@
 #include "compiler/passes/loop/lower_tensor.h"
 #include "compiler/passes/loop/merge_launches.h"
 #include "compiler/passes/loop/split_reductions.h"
-#include "compiler/passes/lower_loop.h"
+#include "compiler/passes/pipeline.h"
 #include "compiler/passes/tensor/dead_values.h"
 #include "compiler/passes/tensor/inline_views.h"
 #include "compiler/passes/tensor/lower_graph.h"

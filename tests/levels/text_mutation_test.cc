@@ -14,7 +14,7 @@
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/stmt_text.h"
 #include "compiler/ir/tile_verify.h"
-#include "compiler/passes/lower_loop.h"
+#include "compiler/passes/pipeline.h"
 #include "compiler/schedule/choose_schedule.h"
 #include "compiler/schedule/target.h"
 #include "gmock/gmock.h"

@@ -2,7 +2,7 @@
 // Loop IR to Kernel IR on single kernels: what the tile and kernel passes make of a nest is run by
 // the Tile and the Kernel interpreter (races, bounds, poison) and compared with the Loop
 // interpreter, at sizes round the tiles' edges, in every dtype and under several schedules.
-#include "compiler/passes/lower_loop.h"
+#include "compiler/passes/pipeline.h"
 
 #include <cmath>
 #include <functional>

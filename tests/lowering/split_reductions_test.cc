@@ -11,7 +11,7 @@
 #include "compiler/interp/kernel_interpreter.h"
 #include "compiler/interp/loop_interpreter.h"
 #include "compiler/ir/stmt_text.h"
-#include "compiler/passes/lower_loop.h"
+#include "compiler/passes/pipeline.h"
 #include "compiler/schedule/choose_schedule.h"
 #include "gmock/gmock.h"
 #include "tests/support/golden.h"

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "compiler/passes/lower_loop.h"
+#include "compiler/passes/pipeline.h"
 #include "compiler/schedule/choose_schedule.h"
 #include "compiler/schedule/target.h"
 #include "compiler/support/status_macros.h"

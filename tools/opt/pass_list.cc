@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "compiler/ir/loop_verify.h"
-#include "compiler/passes/lower_loop.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/schedule/check_schedule.h"
 #include "compiler/schedule/choose_schedule.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every pass by name, from both tables of the compiler (passes/pipeline.h, passes/lower_loop.h),
+// Every pass by name, from both tables of the compiler (passes/pipeline.h),
 // and `choose_schedule` between them, run on a Unit.
 //
 //   HACKC_ASSIGN_OR_RETURN(unit, RunPass("split_axes", unit, target));
