@@ -19,7 +19,7 @@ namespace hackc::passes {
 
 struct FoundUpdate {
   const ir::Accumulate* update = nullptr;  // null: none. Lives as long as what was searched
-  std::vector<const ir::For*> loops;       // outermost first
+  std::vector<ir::For> loops;              // outermost first
 };
 
 // The first in `block` of a state that is `wanted`, however deep.
@@ -30,7 +30,7 @@ FoundUpdate FindUpdate(const ir::Block& block, const auto& wanted) {
     const auto* loop = ir::As<ir::For>(stmt);
     FoundUpdate found = loop ? FindUpdate(loop->body, wanted) : FoundUpdate();
     if (!found.update) continue;
-    found.loops.insert(found.loops.begin(), loop);
+    found.loops.insert(found.loops.begin(), *loop);
     return found;
   }
   return {};

@@ -8,7 +8,8 @@
 //   ASSIGN(LoweredKernel k, LowerLoop(loop, ChooseSchedule(loop, target), limits));
 //
 // INTERNAL when a pass breaks a rule or its own assumptions: the message names the pass and the
-// kernel, and the status carries the IR before it (support/replay.h). Thread safety: pure functions.
+// kernel, and the status carries the IR before it (support/replay.h).
+// Thread safety: pure functions.
 #pragma once
 
 #include <functional>

@@ -2,8 +2,6 @@
 // Loop IR to Kernel IR on single kernels: what the tile and kernel passes make of a nest is run by
 // the Tile and the Kernel interpreter (races, bounds, poison) and compared with the Loop
 // interpreter, at sizes round the tiles' edges, in every dtype and under several schedules.
-#include "compiler/passes/pipeline.h"
-
 #include <cmath>
 #include <functional>
 #include <random>
@@ -16,6 +14,7 @@
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/stmt_text.h"
+#include "compiler/passes/pipeline.h"
 #include "compiler/schedule/choose_schedule.h"
 #include "compiler/support/cat.h"
 #include "gmock/gmock.h"

@@ -48,12 +48,11 @@ FAULTS = [
     F(SPLIT, "(*static_extent + tile - 1) / tile * tile", "*static_extent"),
     F(SPLIT, "Axis(step_name) * info.local", "Axis(step_name)"),
     # ---- softmax
-    F(SOFTMAX, "MakeStmt(Store{state.maximum, {}, FloatLit(-kInfinity), nullptr})",
-      "MakeStmt(Store{state.maximum, {}, FloatLit(0), nullptr})"),
+    F(SOFTMAX, "Store{state.maximum, {}, FloatLit(-kInfinity), nullptr}",
+      "Store{state.maximum, {}, FloatLit(0), nullptr}"),
     F(SOFTMAX, "Lt(at(score_axis), end)", "Le(at(score_axis), end)"),
-    F(SOFTMAX, 'score_loop.push_back(MakeStmt(Let{As<Var>(masked_var)->name, masked}));',
-      'score_loop.push_back(MakeStmt(Let{As<Var>(masked_var)->name, MakeSelect(Lt(at(score_axis), end), '
-      'bind(update->operands[0], score_axis), FloatLit(0))}));'),
+    F(SOFTMAX, "MakeSelect(inside, bind(update->operands[0], score_axis), FloatLit(-kInfinity))",
+      "MakeSelect(Lt(at(score_axis), end), bind(update->operands[0], score_axis), FloatLit(0))"),
     F(SOFTMAX, "MakeSelect(MakeBinary(BinaryOp::kEq, peak, FloatLit(-kInfinity)), FloatLit(0), peak)", "peak"),
     F(SOFTMAX, "old_sum * rescale", "old_sum"),
     F(SOFTMAX, "LocalScalar(state.total) * rescale + MakeVar(chunk_sum, DType::kF32)",

@@ -11,6 +11,7 @@
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
+#include "compiler/passes/block_writer.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
 
@@ -40,7 +41,7 @@ Expr CombineTwo(Monoid monoid, const Expr& a, const Expr& b) {
   return nullptr;
 }
 
-class Distributor {
+class Distributor : private BlockWriter {
  public:
   explicit Distributor(const TileFn& tile)
       : tile_(tile), ranges_(tile.fn.symbols), names_(TakenNames(tile.fn)) {
@@ -63,8 +64,8 @@ class Distributor {
       body = &loop->body;
     }
     kernel.grid = BindGrid(grid);
-    Visit(*body);
-    kernel.fn.body = MapExprs(out_, [&](const Expr& e) { return Simplify(e, ranges_); });
+    kernel.fn.body = MapExprs(Inside([&] { Visit(*body); }),
+                              [&](const Expr& e) { return Simplify(e, ranges_); });
     return kernel;
   }
 
@@ -72,6 +73,7 @@ class Distributor {
   struct Local {
     Layout layout;
     bool shared = false;
+    Monoid monoid = Monoid::kSum;  // of a state
   };
 
   // Several loops may share a grid dimension; the innermost varies fastest.
@@ -125,9 +127,8 @@ class Distributor {
     nest_[loop.axis] = {loop.digits, all.registers};
     int outer_mask = nest_mask_;
     nest_mask_ |= ThreadMask(loop.digits);
-    Block body = Inside([&] { Visit(loop.body); });
+    EmitIn(all.loops, Inside([&] { Visit(loop.body); }));
     nest_mask_ = outer_mask;
-    EmitIn(all.loops, std::move(body));
   }
 
   // Digits of an axis, as this thread's coordinate over them. Register digits become unrolled
@@ -175,19 +176,19 @@ class Distributor {
   }
 
   void Lower(const Accumulator& acc) {
-    locals_[acc.name] = {acc.layout, false};
+    locals_[acc.name] = {acc.layout, false, acc.monoid};
     int count = RegisterCount(acc.layout);
     Emit(Alloc{acc.name, DType::kF32, MemorySpace::kLocal, {count}, {}});
     EachRegister(acc.name, count, [&](const Expr& r) {
       Emit(Store{acc.name, {r}, FloatLit(Identity(acc.monoid)[0]), nullptr});
     });
-    monoids_[acc.name] = acc.monoid;
   }
 
   void Lower(const Accumulate& update) {
-    Expr index = RegisterIndex(locals_.at(update.name).layout, update.indices, update.name);
+    const Local& state = locals_.at(update.name);
+    Expr index = RegisterIndex(state.layout, update.indices, update.name);
     Expr old = MakeLoad(update.name, DType::kF32, {index});
-    Expr total = CombineTwo(monoids_.at(update.name), old, Map(update.operands.at(0)));
+    Expr total = CombineTwo(state.monoid, old, Map(update.operands.at(0)));
     if (update.guard) total = MakeSelect(Map(update.guard), total, old);
     Emit(Store{update.name, {index}, total, nullptr});
   }
@@ -197,9 +198,9 @@ class Distributor {
     copy.engine = CopyEngine::kRegisters;  // vectorize makes copies of stores into rings
     copy.value = Map(store.value);
     copy.guard = Map(store.guard);
-    auto local = locals_.find(store.buffer);
-    if (local != locals_.end() && !local->second.shared) {
-      copy.indices = {RegisterIndex(local->second.layout, store.indices, store.buffer)};
+    const Local* local = FindOrNull(locals_, store.buffer);
+    if (local && !local->shared) {
+      copy.indices = {RegisterIndex(local->layout, store.indices, store.buffer)};
     } else {
       for (Expr& index : copy.indices) index = Map(index);
       int idle = (tile_.schedule.threads - 1) & ~nest_mask_;
@@ -263,11 +264,6 @@ class Distributor {
     return out;
   }
 
-  void EmitIn(const std::vector<For>& loops, Block body) {
-    const Block nest = InLoops(loops, std::move(body));
-    out_.insert(out_.end(), nest.begin(), nest.end());
-  }
-
   // for k: matrix { for m { for n { acc[m, n] <- f32(a[m, k]) * f32(b[n, k]) } } } on m16n8k16.
   void LowerMatrix(const For& k) {
     const For* first = k.body.size() == 1 ? As<For>(k.body.front()) : nullptr;
@@ -300,10 +296,7 @@ class Distributor {
     if (!a_local.shared) {
       HACKC_CHECK(k.digits.size() == 1) << k.axis << ": warps share an operand in registers";
       Expr step = FloorDiv(BindAll({a->indices.back()}, {{k.axis, IntLit(0)}})[0], 8);
-      int columns = 1;  // fragments of eight columns in the tile
-      for (const Digit& digit : a_local.layout.back())
-        columns *= digit.kind == Digit::Kind::kRegister ? digit.extent : 1;
-      columns /= 2;
+      const int64_t columns = ir::RegisterCount(a_local.layout.back()) / 2;  // eights in the tile
       a_at = [=](const Expr& index) { return (index * columns + step) * 4; };
     } else {
       a_array = names_.Unique(Cat(a->buffer, "_a_", counter_++));
@@ -381,8 +374,8 @@ class Distributor {
     if (count == 1) return emit(IntLit(0));
     std::string axis = names_.Unique(Cat(name, "_i", counter_++));
     ranges_.SetAxis(axis, IntLit(count));
-    Block body = Inside([&] { emit(Axis(axis)); });
-    Emit(For{axis, AxisRole::kFree, LoopKind::kUnroll, IntLit(count), {}, std::move(body)});
+    EmitIn({{axis, AxisRole::kFree, LoopKind::kUnroll, IntLit(count)}},
+           Inside([&] { emit(Axis(axis)); }));
   }
 
   // Position in the register array: mixed radix over the register digits, first all but the last of
@@ -432,14 +425,6 @@ class Distributor {
     return Substitute(tiles, coordinates_);
   }
 
-  Block Inside(auto visit) {
-    Block saved = std::exchange(out_, {});
-    visit();
-    return std::exchange(out_, std::move(saved));
-  }
-
-  void Emit(auto node) { out_.push_back(MakeStmt(std::move(node))); }
-
   struct NestAxis {
     std::vector<Digit> digits;
     std::vector<Expr> registers;  // value of each register digit
@@ -452,9 +437,7 @@ class Distributor {
   std::map<std::string, Expr> coordinates_;
   std::map<std::string, NestAxis> nest_;
   std::map<std::string, Local> locals_;
-  std::map<std::string, Monoid> monoids_;
   int nest_mask_ = 0;
-  Block out_;
   int counter_ = 0;
 };
 

@@ -66,10 +66,9 @@ class Splitter {
         FindUpdate(reduce_->body, [&](const std::string& name) { return name == state_->name; });
     update_ = found.update;
     if (!update_) return false;
-    for (const For* loop : found.loops) {
-      if (loop->role != AxisRole::kFree) return false;
-      values_.push_back(*loop);
-    }
+    values_ = found.loops;
+    if (absl::c_any_of(values_, [](const For& l) { return l.role != AxisRole::kFree; }))
+      return false;
     WalkExprs(reduce_->body, [&](const Load& load) {
       std::set<std::string> axes;
       for (const Expr& index : load.indices)

@@ -12,6 +12,7 @@
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
+#include "compiler/passes/block_writer.h"
 #include "compiler/passes/find_update.h"
 #include "compiler/support/internal_error.h"
 
@@ -31,7 +32,7 @@ struct State {
   std::string sum, maximum, total;  // names of the streaming state
 };
 
-class Expander {
+class Expander : private BlockWriter {
  public:
   explicit Expander(TileFn tile)
       : tile_(std::move(tile)), ranges_(tile_.fn.symbols), names_(TakenNames(tile_.fn)) {}
@@ -43,37 +44,36 @@ class Expander {
 
  private:
   Block Visit(const Block& block) {
-    Block out;
-    for (const Stmt& stmt : block) {
-      if (const auto* acc = As<Accumulator>(stmt); acc && acc->monoid == Monoid::kSoftmaxSum) {
-        State state{acc->name, acc->extents, names_.Unique(acc->name + "_sum"),
-                    names_.Unique(acc->name + "_max"), names_.Unique(acc->name + "_total")};
-        out.push_back(MakeStmt(Accumulator{state.sum, Monoid::kSum, acc->extents, {}}));
-        out.push_back(MakeStmt(Alloc{state.maximum}));
-        out.push_back(MakeStmt(Store{state.maximum, {}, FloatLit(-kInfinity), nullptr}));
-        out.push_back(MakeStmt(Alloc{state.total}));
-        out.push_back(MakeStmt(Store{state.total, {}, FloatLit(0), nullptr}));
-        states_[acc->name] = state;
-      } else if (acc && acc->monoid == Monoid::kLogSumExp) {
-        log_sums_[acc->name];  // read from the state whose scores it shares
-      } else if (const auto* loop = As<For>(stmt)) {
-        const FoundUpdate found = FindSoftmax(loop->body);
-        if (found.update && loop->role != AxisRole::kFree) {
-          Stream(*loop, found, states_.at(found.update->name), out);
-        } else {
-          For copy = *loop;
-          copy.extent = ReadResults(copy.extent);
-          ranges_.SetAxis(copy.axis, copy.extent);
-          copy.body = Visit(copy.body);
-          out.push_back(MakeStmt(std::move(copy)));
-        }
-      } else {
-        for (Stmt& mapped : MapExprs({stmt}, [&](const Expr& e) { return ReadResults(e); })) {
-          out.push_back(std::move(mapped));
-        }
+    return Inside([&] {
+      for (const Stmt& stmt : block) Visit(stmt);
+    });
+  }
+
+  void Visit(const Stmt& stmt) {
+    if (const auto* acc = As<Accumulator>(stmt); acc && acc->monoid == Monoid::kSoftmaxSum) {
+      const State state{acc->name, acc->extents, names_.Unique(acc->name + "_sum"),
+                        names_.Unique(acc->name + "_max"), names_.Unique(acc->name + "_total")};
+      Emit(Accumulator{state.sum, Monoid::kSum, acc->extents, {}});
+      Emit(Alloc{state.maximum});
+      Emit(Store{state.maximum, {}, FloatLit(-kInfinity), nullptr});
+      Emit(Alloc{state.total});
+      Emit(Store{state.total, {}, FloatLit(0), nullptr});
+      states_[acc->name] = state;
+    } else if (acc && acc->monoid == Monoid::kLogSumExp) {
+      log_sums_[acc->name];  // read from the state whose scores it shares
+    } else if (const auto* loop = As<For>(stmt)) {
+      const FoundUpdate found = FindSoftmax(loop->body);
+      if (found.update && loop->role != AxisRole::kFree) {
+        return Stream(*loop, found, states_.at(found.update->name));
       }
+      For copy = *loop;
+      copy.extent = ReadResults(copy.extent);
+      ranges_.SetAxis(copy.axis, copy.extent);
+      copy.body = Visit(copy.body);
+      Emit(std::move(copy));
+    } else {
+      EmitAll(MapExprs({stmt}, [&](const Expr& e) { return ReadResults(e); }));
     }
-    return out;
   }
 
   FoundUpdate FindSoftmax(const Block& block) const {
@@ -153,17 +153,14 @@ class Expander {
       const bool varies =
           absl::c_any_of(load.indices, [&](const Expr& index) { return Uses(index, axis); });
       if (!IsFloat(load.dtype) || !varies) return nullptr;
-      for (const BufferDecl& buffer : tile_.fn.buffers) {
-        if (buffer.name != load.buffer) continue;
-        for (size_t i = 0; i < load.indices.size(); ++i) {
-          const auto* var = As<Var>(load.indices[i]);
-          bool along = var != nullptr && var->name == axis;
-          if (along && ProveLessEqual(buffer.shape[i], bound, ranges_)) return nullptr;
-        }
-        return MakeLoad(load.buffer, load.dtype, load.indices,
-                        And(load.guard, Lt(Axis(axis), bound)));
+      const BufferDecl* buffer = FindBy(tile_.fn.buffers, &BufferDecl::name, load.buffer);
+      if (!buffer) return nullptr;
+      for (size_t i = 0; i < load.indices.size(); ++i) {
+        const bool along = Equal(load.indices[i], Axis(axis));
+        if (along && ProveLessEqual(buffer->shape[i], bound, ranges_)) return nullptr;
       }
-      return nullptr;
+      return MakeLoad(load.buffer, load.dtype, load.indices,
+                      And(load.guard, Lt(Axis(axis), bound)));
     });
   }
 
@@ -193,7 +190,7 @@ class Expander {
   }
 
   // Rewrites the reduce loop `loop` that updates `state` where it was `found`.
-  void Stream(const For& loop, const FoundUpdate& found, const State& state, Block& out) {
+  void Stream(const For& loop, const FoundUpdate& found, const State& state) {
     const std::string& j = loop.axis;
     const AxisSchedule* axis = tile_.schedule.Find(j);
     HACKC_CHECK(axis != nullptr) << "softmax axis " << j << " has no schedule";
@@ -207,7 +204,6 @@ class Expander {
     // Split the body: what makes the score, and the update with the loops round it.
     Block score_body;
     std::map<std::string, Expr> lets;
-    const std::vector<const For*>& value_loops = found.loops;
     const Accumulate* update = found.update;
     Expr log_score;
     for (const Stmt& stmt : loop.body) {
@@ -243,8 +239,7 @@ class Expander {
     Expr end = ReadResults(loop.extent);
     Expr here = Axis(chunk_axis), chunks = CeilDiv(end, chunk);
     if (const Expr first = FirstChunk(seen, j, chunk)) {
-      const Expr walked = MakeVar(names_.Unique(j + "_first"), DType::kI32);
-      out.push_back(MakeStmt(Let{As<Var>(walked)->name, first}));
+      const Expr walked = EmitLet(names_.Unique(j + "_first"), first);
       here = walked + here;
       chunks = chunks - walked;
     }
@@ -253,96 +248,83 @@ class Expander {
       return Substitute(e, j, at(local));
     };
 
-    Block body;
     const auto made = [&](const char* what) { return names_.Unique(state.name + what); };
     const std::string scores = made("_score"), weights = made("_weight");
     const std::string chunk_max = made("_chunk_max"), chunk_sum = made("_chunk_sum");
-    body.push_back(MakeStmt(Alloc{scores, DType::kF32, MemorySpace::kLocal, {chunk}}));
-    body.push_back(MakeStmt(Accumulator{chunk_max, Monoid::kMax, {}, {}}));
-    Block score_loop = SubstituteVars(score_body, j, at(score_axis));
-    for (const For* value_loop : value_loops) {
-      HACKC_CHECK(!Uses(guard, value_loop->axis))
-          << state.name << ": a guard that differs between the columns of one weight";
-    }
-    const Expr inside = And(Lt(at(score_axis), end), bind(guard, score_axis));
-    Expr masked = MakeSelect(inside, bind(update->operands[0], score_axis), FloatLit(-kInfinity));
-    Expr masked_var = MakeVar(names_.Unique(scores + "_masked"), DType::kF32);
-    score_loop.push_back(MakeStmt(Let{As<Var>(masked_var)->name, masked}));
-    score_loop.push_back(MakeStmt(Store{scores, {Axis(score_axis)}, masked_var, nullptr}));
-    score_loop.push_back(MakeStmt(Accumulate{chunk_max, {}, {masked_var}, nullptr}));
-    body.push_back(MakeStmt(
-        For{score_axis, AxisRole::kReduce, LoopKind::kSequential, IntLit(chunk), {}, score_loop}));
-
-    auto let = [&](const char* what, Expr value) {
-      const std::string name = made(what);
-      body.push_back(MakeStmt(Let{name, std::move(value)}));
-      return MakeVar(name, DType::kF32);
+    const auto emit_loop = [&](const std::string& axis, AxisRole role, auto&& visit) {
+      Emit(For{axis, role, LoopKind::kSequential, IntLit(chunk), {}, Inside(visit)});
     };
-    Expr peak = let("_peak", Max(LocalScalar(state.maximum), MakeVar(chunk_max, DType::kF32)));
-    // A row whose scores are all -inf so far must not make exp(-inf - -inf).
-    Expr reference =
-        let("_reference",
-            MakeSelect(MakeBinary(BinaryOp::kEq, peak, FloatLit(-kInfinity)), FloatLit(0), peak));
-    Expr rescale =
-        let("_rescale", MakeUnary(UnaryOp::kExp, LocalScalar(state.maximum) - reference));
-
-    // A matrix instruction takes the weights in the values' dtype; that rounding is stated here.
-    DType weight_dtype = DType::kF32;
-    if (tile_.schedule.instruction == MatrixInstruction::kMma) {
-      Expr inlined = inline_lets(update->operands[1]);
-      for (const Load* load : OuterLoads(inlined)) weight_dtype = load->dtype;
-    }
-    body.push_back(MakeStmt(Alloc{weights, weight_dtype, MemorySpace::kLocal, {chunk}}));
-    body.push_back(MakeStmt(Accumulator{chunk_sum, Monoid::kSum, {}, {}}));
-    Expr weight =
-        MakeUnary(UnaryOp::kExp, MakeLoad(scores, DType::kF32, {Axis(weight_axis)}) - reference);
-    const Expr rounded = MakeVar(names_.Unique(weights + "_value"), DType::kF32);
-    Block weight_loop = {
-        MakeStmt(Let{As<Var>(rounded)->name, weight}),
-        MakeStmt(Store{weights, {Axis(weight_axis)}, MakeCast(weight_dtype, rounded)}),
-        MakeStmt(Accumulate{chunk_sum, {}, {rounded}, nullptr})};
-    body.push_back(MakeStmt(For{
-        weight_axis, AxisRole::kReduce, LoopKind::kSequential, IntLit(chunk), {}, weight_loop}));
-    body.push_back(MakeStmt(Store{state.maximum, {}, peak, nullptr}));
-    Expr total = LocalScalar(state.total) * rescale + MakeVar(chunk_sum, DType::kF32);
-    body.push_back(MakeStmt(Store{state.total, {}, total}));
-
-    // Rescale, then add the chunk's weighted values.
-    auto in_value_loops = [&](Block inner, const std::string& suffix) {
-      for (size_t i = value_loops.size(); i-- > 0;) {
-        For copy = *value_loops[i];
-        if (!suffix.empty()) {
-          const std::string axis = names_.Unique(copy.axis + suffix);
-          inner = SubstituteVars(inner, copy.axis, Axis(axis));
-          if (const AxisSchedule* known = tile_.schedule.Find(copy.axis)) {
-            tile_.schedule.axes.push_back({axis, known->outer, known->steps, known->digits});
-          }
-          copy.axis = axis;
-        }
-        copy.body = std::move(inner);
-        inner = {MakeStmt(std::move(copy))};
+    const Block body = Inside([&] {
+      Emit(Alloc{scores, DType::kF32, MemorySpace::kLocal, {chunk}});
+      Emit(Accumulator{chunk_max, Monoid::kMax, {}, {}});
+      for (const For& value_loop : found.loops) {
+        HACKC_CHECK(!Uses(guard, value_loop.axis))
+            << state.name << ": a guard that differs between the columns of one weight";
       }
-      return inner;
-    };
-    Expr old_sum = state.extents.empty() ? MakeVar(state.sum, DType::kF32)
-                                         : MakeLoad(state.sum, DType::kF32, update->indices);
-    for (const Stmt& stmt :
-         in_value_loops({MakeStmt(Store{state.sum, update->indices, old_sum * rescale, nullptr})},
-                        "_rescale")) {
-      body.push_back(stmt);
-    }
-    Expr value = bind(GuardValues(inline_lets(update->operands[1]), j, end), value_axis);
-    // Weights beyond the end of a row are exactly 0, and values beyond every row's end read as 0.
-    Expr weighted =
-        MakeCast(DType::kF32, MakeLoad(weights, weight_dtype, {Axis(value_axis)})) * value;
-    Block value_body =
-        in_value_loops({MakeStmt(Accumulate{state.sum, update->indices, {weighted}, nullptr})}, "");
-    body.push_back(MakeStmt(For{
-        value_axis, AxisRole::kContract, LoopKind::kSequential, IntLit(chunk), {}, value_body}));
+      const Expr inside = And(Lt(at(score_axis), end), bind(guard, score_axis));
+      const Expr masked =
+          MakeSelect(inside, bind(update->operands[0], score_axis), FloatLit(-kInfinity));
+      emit_loop(score_axis, AxisRole::kReduce, [&] {
+        EmitAll(SubstituteVars(score_body, j, at(score_axis)));
+        const Expr score = EmitLet(names_.Unique(scores + "_masked"), masked);
+        Emit(Store{scores, {Axis(score_axis)}, score, nullptr});
+        Emit(Accumulate{chunk_max, {}, {score}, nullptr});
+      });
 
+      const Expr maximum = LocalScalar(state.maximum);
+      const Expr peak = EmitLet(made("_peak"), Max(maximum, MakeVar(chunk_max, DType::kF32)));
+      // A row whose scores are all -inf so far must not make exp(-inf - -inf).
+      const Expr reference = EmitLet(
+          made("_reference"),
+          MakeSelect(MakeBinary(BinaryOp::kEq, peak, FloatLit(-kInfinity)), FloatLit(0), peak));
+      const Expr rescale = EmitLet(made("_rescale"), MakeUnary(UnaryOp::kExp, maximum - reference));
+
+      // A matrix instruction takes the weights in the values' dtype; that rounding is stated here.
+      const Expr values = inline_lets(update->operands[1]);
+      DType weight_dtype = DType::kF32;
+      if (tile_.schedule.instruction == MatrixInstruction::kMma) {
+        for (const Load* load : OuterLoads(values)) weight_dtype = load->dtype;
+      }
+      Emit(Alloc{weights, weight_dtype, MemorySpace::kLocal, {chunk}});
+      Emit(Accumulator{chunk_sum, Monoid::kSum, {}, {}});
+      const Expr weight =
+          MakeUnary(UnaryOp::kExp, MakeLoad(scores, DType::kF32, {Axis(weight_axis)}) - reference);
+      emit_loop(weight_axis, AxisRole::kReduce, [&] {
+        const Expr exact = EmitLet(names_.Unique(weights + "_value"), weight);
+        Emit(Store{weights, {Axis(weight_axis)}, MakeCast(weight_dtype, exact)});
+        Emit(Accumulate{chunk_sum, {}, {exact}, nullptr});
+      });
+      Emit(Store{state.maximum, {}, peak, nullptr});
+      const Expr total = LocalScalar(state.total) * rescale + MakeVar(chunk_sum, DType::kF32);
+      Emit(Store{state.total, {}, total});
+
+      // Rescale, then add the chunk's weighted values.
+      std::vector<For> columns = found.loops;
+      std::map<std::string, Expr> renamed;
+      for (For& column : columns) {
+        const std::string axis = names_.Unique(column.axis + "_rescale");
+        if (const AxisSchedule* known = tile_.schedule.Find(column.axis)) {
+          tile_.schedule.axes.push_back({axis, known->outer, known->steps, known->digits});
+        }
+        renamed[column.axis] = Axis(axis);
+        column.axis = axis;
+      }
+      const Expr old_sum = state.extents.empty()
+                               ? MakeVar(state.sum, DType::kF32)
+                               : MakeLoad(state.sum, DType::kF32, update->indices);
+      const Stmt rescaled = MakeStmt(Store{state.sum, update->indices, old_sum * rescale, nullptr});
+      EmitIn(columns, SubstituteVars({rescaled}, [&](const std::string& name) {
+               return FindOr(renamed, name);
+             }));
+      // Weights beyond the end of a row are exactly 0, and values beyond every row's end read as 0.
+      const Expr value = bind(GuardValues(values, j, end), value_axis);
+      const Expr weighted =
+          MakeCast(DType::kF32, MakeLoad(weights, weight_dtype, {Axis(value_axis)})) * value;
+      const Stmt sum = MakeStmt(Accumulate{state.sum, update->indices, {weighted}, nullptr});
+      emit_loop(value_axis, AxisRole::kContract, [&] { EmitIn(found.loops, {sum}); });
+    });
     // Role free: a chunk beyond a row's end changes nothing of its state, so it needs no mask.
-    out.push_back(
-        MakeStmt(For{.axis = chunk_axis, .extent = std::move(chunks), .body = std::move(body)}));
+    Emit(For{.axis = chunk_axis, .extent = std::move(chunks), .body = body});
 
     // The schedule speaks of the new axes from here on.
     for (const std::string& name : {score_axis, weight_axis})

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "compiler/ir/digits.h"
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
+#include "compiler/passes/block_writer.h"
 #include "compiler/passes/tile/axis_dependencies.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
@@ -57,7 +59,10 @@ struct Staged {
   Expr slot;  // of a ring; absent for a single tile
 };
 
-class Splitter {
+using Known = std::unordered_map<Expr, Expr, ExprHash, ExprEqual>;  // a load, what holds it
+using Layout = std::vector<std::vector<Digit>>;
+
+class Splitter : private BlockWriter {
  public:
   explicit Splitter(const TileFn& tile)
       : in_(tile), ranges_(tile.fn.symbols), dependencies_(tile.fn), names_(TakenNames(tile.fn)) {
@@ -66,7 +71,7 @@ class Splitter {
 
   TileFn Run() {
     TileFn result = in_;
-    result.fn.body = UniqueNames(Process(in_.fn.body));
+    result.fn.body = Process(in_.fn.body);
     return result;
   }
 
@@ -82,14 +87,12 @@ class Splitter {
 
   // What `visit` puts out. Loads are shared within one block only.
   Block Inside(auto&& visit) {
-    Block out = std::exchange(out_, {});
-    auto loaded = std::exchange(loaded_, {});
-    const size_t uniform = uniform_.size(), staged = staged_.size();
-    visit();
+    const Known loaded = std::exchange(loaded_, {}), uniform = uniform_;
+    const size_t staged = staged_.size();
+    Block out = BlockWriter::Inside(visit);
     staged_.resize(staged);
-    uniform_.resize(uniform);
-    loaded_ = std::move(loaded);
-    return std::exchange(out_, std::move(out));
+    loaded_ = loaded, uniform_ = uniform;
+    return out;
   }
 
   void Split(const auto&) { HACKC_FAIL() << "statement kind does not belong before split_axes"; }
@@ -140,23 +143,16 @@ class Splitter {
         pending_stages_.clear();
       }
       Block inner = Process(loop.body);
-      if (has_steps) {
-        inner = InLoops({For{step_name, loop.role, LoopKind::kSerial, IntLit(schedule.steps)}},
-                        std::move(inner));
-      }
-      out_.insert(out_.end(), inner.begin(), inner.end());
+      const For steps{step_name, loop.role, LoopKind::kSerial, IntLit(schedule.steps)};
+      EmitAll(has_steps ? InLoops({steps}, std::move(inner)) : inner);
     });
     context_.pop_back();
-    if (has_outer) {
-      out_.push_back(
-          MakeStmt(For{outer_name, loop.role, schedule.outer, outer_extent, {}, std::move(body)}));
-    } else {
-      out_.insert(out_.end(), body.begin(), body.end());
-    }
+    const For tiles{outer_name, loop.role, schedule.outer, outer_extent};
+    EmitAll(has_outer ? InLoops({tiles}, std::move(body)) : body);
     // Totals over threads, once the outermost loop that a state is summed in has ended.
     for (auto& [name, state] : states_) {
       if (state.depth != context_.size() || state.partial_over == 0) continue;
-      out_.push_back(MakeStmt(Combine{name, state.monoid, state.partial_over}));
+      Emit(Combine{name, state.monoid, state.partial_over});
       state.partial_over = 0;
     }
   }
@@ -173,70 +169,55 @@ class Splitter {
   }
 
   // ---- declarations -----------------------------------------------------------------------------
-  // Local axes in scope that `name` depends on.
-  std::vector<std::string> ScopeAxes(const std::string& name) const {
-    std::vector<std::string> axes;
-    const std::set<std::string>& depends = dependencies_.Of(name);
-    for (const AxisInfo& info : context_) {
-      if (info.local > 1 && depends.count(info.name)) axes.push_back(info.name);
+  // `value.axes`, then what the value has of its own; the layout only with an `own` one.
+  Alloc Spread(const std::string& name, const TileValue& value, const std::vector<int64_t>& extents,
+               const std::optional<Layout>& own) const {
+    Alloc tile{name, value.dtype, MemorySpace::kLocal, {}, {}};
+    for (const std::string& axis : value.axes) {
+      tile.extents.push_back(axes_.at(axis).local);
+      if (own) tile.layout.push_back(axes_.at(axis).digits);
     }
-    return axes;
+    absl::c_copy(extents, std::back_inserter(tile.extents));
+    if (own) absl::c_copy(*own, std::back_inserter(tile.layout));
+    return tile;
   }
 
   void Split(const Accumulator& acc) {
-    TileValue value{ScopeAxes(acc.name), DType::kF32, false};
-    Accumulator copy{acc.name, acc.monoid, {}, {}};
-    for (const std::string& axis : value.axes) {
-      copy.extents.push_back(IntLit(axes_.at(axis).local));
-      copy.layout.push_back(axes_.at(axis).digits);
-    }
-    if (!acc.extents.empty()) {
-      auto own = OwnLayout(acc.name, acc.extents);
-      HACKC_CHECK(own.has_value())
-          << "state " << acc.name << " is indexed by axes of different layouts";
-      for (size_t i = 0; i < acc.extents.size(); ++i) {
-        copy.extents.push_back(acc.extents[i]);
-        copy.layout.push_back((*own)[i]);
-      }
-    }
+    std::vector<int64_t> extents;
+    for (const Expr& extent : acc.extents) extents.push_back(*AsInt(extent));
+    const auto own = OwnLayout(acc.name, extents);
+    HACKC_CHECK(own.has_value()) << "state " << acc.name
+                                 << " is indexed by axes of different layouts";
+    const TileValue value{LocalAxes(dependencies_.Of(acc.name)), DType::kF32, false};
+    const Alloc tile = Spread(acc.name, value, extents, own);
+    Accumulator copy{acc.name, acc.monoid, {}, tile.layout};
+    for (int64_t extent : tile.extents) copy.extents.push_back(IntLit(extent));
     values_[acc.name] = value;
     states_[acc.name] = {acc.monoid, context_.size(), 0};
-    out_.push_back(MakeStmt(std::move(copy)));
+    Emit(std::move(copy));
   }
 
   void Split(const Alloc& alloc) {
-    TileValue value{ScopeAxes(alloc.name), alloc.dtype, false};
-    Alloc copy = alloc;
-    copy.extents.clear();
-    copy.layout.clear();
-    for (const std::string& axis : value.axes) {
-      copy.extents.push_back(axes_.at(axis).local);
-      copy.layout.push_back(axes_.at(axis).digits);
-    }
-    copy.extents.insert(copy.extents.end(), alloc.extents.begin(), alloc.extents.end());
-    std::vector<Expr> extents;
-    for (int64_t extent : alloc.extents) extents.push_back(IntLit(extent));
-    auto own = OwnLayout(alloc.name, extents);
-    if (own.has_value()) {
-      copy.layout.insert(copy.layout.end(), own->begin(), own->end());
-    } else {  // Written under one layout and read under another: goes through shared memory.
-      copy.space = MemorySpace::kShared;
-      copy.layout.clear();
-      copy.padding = 16 / SizeOf(alloc.dtype);  // rows start in different banks, at 16 bytes
-      value.shared = true;
+    const auto own = OwnLayout(alloc.name, alloc.extents);
+    const TileValue value{LocalAxes(dependencies_.Of(alloc.name)), alloc.dtype, !own};
+    Alloc tile = Spread(alloc.name, value, alloc.extents, own);
+    if (!own) {  // Written under one layout and read under another: goes through shared memory.
+      tile.space = MemorySpace::kShared;
+      tile.padding = 16 / SizeOf(alloc.dtype);  // rows start in different banks, at 16 bytes
     }
     values_[alloc.name] = value;
-    out_.push_back(MakeStmt(std::move(copy)));
+    Emit(std::move(tile));
   }
 
   // Digits of each own dimension when every access in the input agrees on them.
-  std::optional<std::vector<std::vector<Digit>>> OwnLayout(const std::string& name,
-                                                           const std::vector<Expr>& extents) const {
-    std::optional<std::vector<std::vector<Digit>>> layout;
+  std::optional<Layout> OwnLayout(const std::string& name,
+                                  const std::vector<int64_t>& extents) const {
+    if (extents.empty()) return Layout();
+    std::optional<Layout> layout;
     bool agree = true;
     auto see = [&](const std::vector<Expr>& indices) {
       HACKC_CHECK(indices.size() == extents.size()) << name;
-      std::vector<std::vector<Digit>> digits;
+      Layout digits;
       for (const Expr& index : indices) {
         const auto* var = As<Var>(index);
         const AxisSchedule* axis = var ? in_.schedule.Find(var->name) : nullptr;
@@ -246,7 +227,7 @@ class Splitter {
           digits.push_back(FragmentColumns(axis->steps));
           continue;
         }
-        if (AsInt(index) && AsInt(extents[digits.size()]) == 1) {
+        if (AsInt(index) && extents[digits.size()] == 1) {
           digits.emplace_back();
           continue;
         }
@@ -318,6 +299,9 @@ class Splitter {
     for (const Expr& e : exprs) {
       for (const std::string& name : FreeVars(e)) used.insert(name);
     }
+    return LocalAxes(used);
+  }
+  std::vector<std::string> LocalAxes(const std::set<std::string>& used) const {
     std::vector<std::string> axes;
     for (const AxisInfo& info : context_) {
       if (info.local > 1 && used.count(info.name)) axes.push_back(info.name);
@@ -352,12 +336,9 @@ class Splitter {
       for (const std::string& axis : axes) {
         if (IsMatrix(axes_.at(axis).digits)) return guarded;
       }
-      for (const auto& [from, to] : loaded_) {
-        if (Equal(from, guarded)) return to;
-      }
+      if (const Expr* local = FindOrNull(loaded_, guarded)) return *local;
       Expr local = ToLocal(Fresh(load.buffer + "_in"), guarded, axes);
-      loaded_.emplace_back(guarded, local);
-      return local;
+      return loaded_[guarded] = local;
     });
   }
 
@@ -367,38 +348,31 @@ class Splitter {
     const Load& node = *As<Load>(load);
     const BufferDecl* buffer = FindOr(buffers_, node.buffer);
     if (!IsInteger(load->dtype) || !buffer || buffer->access != Access::kRead) return load;
-    for (const auto& [from, to] : uniform_) {
-      if (Equal(from, load)) return to;
-    }
+    if (const Expr* let = FindOrNull(uniform_, load)) return *let;
     if (known) return load;
-    Expr let = MakeVar(Fresh(node.buffer + "_in"), load->dtype);
-    out_.push_back(MakeStmt(Let{As<Var>(let)->name, load}));
-    uniform_.emplace_back(load, let);
-    return let;
+    return uniform_[load] = EmitLet(Fresh(node.buffer + "_in"), load);
   }
 
   // alloc name[axes] = value, in its own nest; returns the read of it.
   Expr ToLocal(const std::string& name, const Expr& value, const std::vector<std::string>& axes) {
-    Alloc alloc{name, value->dtype, MemorySpace::kLocal, {}, {}};
+    Emit(Spread(name, {axes, value->dtype}, {}, Layout()));
     std::vector<Expr> indices;
-    for (const std::string& axis : axes) {
-      const AxisInfo& info = axes_.at(axis);
-      alloc.extents.push_back(info.local);
-      alloc.layout.push_back(info.digits);
-      indices.push_back(Axis(axis));
-    }
-    out_.push_back(MakeStmt(std::move(alloc)));
+    for (const std::string& axis : axes) indices.push_back(Axis(axis));
     Nest(axes, {MakeStmt(Store{name, indices, value, nullptr})});
     return MakeLoad(name, value->dtype, indices);
   }
 
+  // Nests reuse the axes' names; every loop gets its own.
   void Nest(const std::vector<std::string>& axes, Block body) {
-    for (size_t i = axes.size(); i-- > 0;) {
-      const AxisInfo& info = axes_.at(axes[i]);
-      body = {MakeStmt(For{info.name, info.role, LoopKind::kLocal, IntLit(info.local), info.digits,
-                           std::move(body)})};
+    std::vector<For> loops;
+    for (const std::string& axis : axes) {
+      const AxisInfo& info = axes_.at(axis);
+      const int uses = ++loop_uses_[axis];
+      const std::string name = uses == 1 ? axis : names_.Unique(Cat(axis, "_", uses));
+      if (uses > 1) body = SubstituteVars(body, axis, Axis(name));
+      loops.push_back({name, info.role, LoopKind::kLocal, IntLit(info.local), info.digits});
     }
-    out_.insert(out_.end(), body.begin(), body.end());
+    EmitIn(loops, std::move(body));
   }
 
   // ---- statements -------------------------------------------------------------------------------
@@ -406,7 +380,7 @@ class Splitter {
     Expr value = Simplify(resolved, ranges_);
     std::vector<std::string> axes = LocalAxes({value});
     if (axes.empty()) {
-      out_.push_back(MakeStmt(Let{name, value}));
+      Emit(Let{name, value});
       if (!IsFloat(value->dtype)) ranges_.SetVar(name, Bounds(value, ranges_));
       uniform_lets_.insert(name);
       return;
@@ -416,13 +390,13 @@ class Splitter {
   }
 
   void Split(const Accumulate& update) {
-    const std::vector<Expr> operands = ResolveAll(update.operands);
-    Expr read = Read(update.name, ResolveAll(update.indices));
+    const std::vector<Expr> operands = ReadyAll(update.operands);
+    Expr read = Read(update.name, ReadyAll(update.indices));
     std::vector<Expr> indices = As<Load>(read)->indices;
     std::vector<std::string> kept = LocalAxes(indices);
     // Every axis entered since the state was declared and not kept is summed over, used or not.
     std::vector<std::string> axes;
-    Expr guard = Simplify(Hoist(Resolve(update.guard)), ranges_);
+    Expr guard = Ready(update.guard);
     const std::vector<std::string>& scope = dependencies_.ScopeOf(update.name);
     for (const AxisInfo& info : context_) {
       if (absl::c_linear_search(scope, info.name)) continue;
@@ -442,16 +416,16 @@ class Splitter {
     Nest(axes, {MakeStmt(Accumulate{update.name, indices, operands, guard})});
   }
 
-  std::vector<Expr> ResolveAll(const std::vector<Expr>& exprs) {
-    std::vector<Expr> out;
-    for (const Expr& e : exprs) out.push_back(Simplify(Hoist(Resolve(e)), ranges_));
-    return out;
+  Expr Ready(const Expr& e) { return Simplify(Hoist(Resolve(e)), ranges_); }
+  std::vector<Expr> ReadyAll(std::vector<Expr> exprs) {
+    for (Expr& e : exprs) e = Ready(e);
+    return exprs;
   }
 
   void Split(const Store& store) {
-    Expr value = Simplify(Hoist(Resolve(store.value)), ranges_);
-    std::vector<Expr> indices = ResolveAll(store.indices);
-    Expr guard = Simplify(Hoist(Resolve(store.guard)), ranges_);
+    Expr value = Ready(store.value);
+    std::vector<Expr> indices = ReadyAll(store.indices);
+    Expr guard = Ready(store.guard);
     bool global = buffers_.count(store.buffer) != 0;
     if (!global) {
       std::erase_if(loaded_, [&](const auto& entry) {
@@ -564,7 +538,7 @@ class Splitter {
     } else {
       engine = CopyEngine::kRegisters;
     }
-    out_.push_back(MakeStmt(std::move(tile)));
+    Emit(std::move(tile));
     const CacheHint cache = engine == CopyEngine::kCpAsync ? stage.cache : CacheHint::kNormal;
     if (engine == CopyEngine::kRegisters) {
       source = Hoist(source);
@@ -582,27 +556,6 @@ class Splitter {
   // ---- names ------------------------------------------------------------------------------------
   std::string Fresh(const std::string& stem) { return names_.Unique(Cat(stem, "_", counter_++)); }
 
-  // Nests reuse the axes' names; give every loop its own.
-  Block UniqueNames(const Block& block) {
-    Block out;
-    for (const Stmt& stmt : block) {
-      const auto* loop = As<For>(stmt);
-      if (loop == nullptr) {
-        out.push_back(stmt);
-        continue;
-      }
-      For copy = *loop;
-      int& uses = loop_uses_[loop->axis];
-      if (uses++ > 0) {
-        copy.axis = names_.Unique(Cat(loop->axis, "_", uses));
-        copy.body = SubstituteVars(copy.body, loop->axis, Axis(copy.axis));
-      }
-      copy.body = UniqueNames(copy.body);
-      out.push_back(MakeStmt(std::move(copy)));
-    }
-    return out;
-  }
-
   const TileFn& in_;
   RangeMap ranges_;
   AxisDependencies dependencies_;
@@ -614,8 +567,7 @@ class Splitter {
   std::set<std::string> shared_, uniform_lets_;
   std::vector<Staged> staged_;
   std::vector<const StageSchedule*> pending_stages_;
-  std::vector<std::pair<Expr, Expr>> loaded_, uniform_;
-  Block out_;
+  Known loaded_, uniform_;
   NameSet names_;
   std::map<std::string, int> loop_uses_;
   int counter_ = 0;
