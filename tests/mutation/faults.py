@@ -48,8 +48,8 @@ FAULTS = [
     F(SPLIT, "(*static_extent + tile - 1) / tile * tile", "*static_extent"),
     F(SPLIT, "Axis(step_name) * info.local", "Axis(step_name)"),
     # ---- softmax
-    F(SOFTMAX, "Store{state.maximum, {}, FloatLit(-kInfinity), nullptr}",
-      "Store{state.maximum, {}, FloatLit(0), nullptr}"),
+    F(SOFTMAX, "Emit(Store{state.maximum, {}, FloatLit(-kInfinity), nullptr});",
+      "Emit(Store{state.maximum, {}, FloatLit(0), nullptr});"),
     F(SOFTMAX, "Lt(at(score_axis), end)", "Le(at(score_axis), end)"),
     F(SOFTMAX, "MakeSelect(inside, bind(update->operands[0], score_axis), FloatLit(-kInfinity))",
       "MakeSelect(Lt(at(score_axis), end), bind(update->operands[0], score_axis), FloatLit(0))"),
