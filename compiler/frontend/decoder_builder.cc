@@ -104,7 +104,7 @@ class DecoderBuilder {
   }
 
   void Embed() {
-    module_.segments.push_back({.name = "embed"});
+    module_.segments.emplace_back().name = "embed";
     const std::string embedded = Op("embedding", Activations(decoder_.hidden_size),
                                     ir::GraphEmbedding{"input_ids", "embedding_table"});
     const ir::ValueType table{
@@ -125,7 +125,7 @@ class DecoderBuilder {
   void Layers(const LayerGroup& group) {
     const std::string name =
         group.first_layer == 0 ? "layers" : "layers_from_" + std::to_string(group.first_layer);
-    module_.segments.push_back({.name = name});
+    module_.segments.emplace_back().name = name;
     ir::GraphSegment& segment = module_.segments.back();
     segment.count = group.count;
     segment.first_layer = group.first_layer;
@@ -141,7 +141,7 @@ class DecoderBuilder {
   }
 
   void Head() {
-    module_.segments.push_back({.name = "head"});
+    module_.segments.emplace_back().name = "head";
     ir::ValueType rows = Activations(decoder_.hidden_size);
     if (options_.last_logits) {
       rows.shape[1] = IntLit(1);

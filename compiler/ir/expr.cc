@@ -29,15 +29,6 @@ namespace {
 size_t Mix(size_t seed, size_t value) {
   return (seed ^ (value + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2))) * 0x100000001b3ULL;
 }
-// Calls `visit` on the value of each field of `e`.
-void ForEachValue(const Expr& e, auto&& visit) {
-  std::visit(
-      [&]<typename T>(const T& n) {
-        ForEachField<T>([&](const auto& field) { visit(n.*field.member); });
-      },
-      e->node);
-}
-
 size_t HashOf(const Expr& e) { return e ? e->hash : 7; }
 size_t HashOf(const std::vector<Expr>& list) {
   size_t hash = list.size();
@@ -50,10 +41,14 @@ size_t HashOf(const T& value) {
 }
 
 Expr Make(ExprVariant node, DType dtype) {
-  auto result = std::make_shared<ExprNode>(ExprNode{std::move(node), dtype, 0, 1});
-  size_t hash = Mix(result->node.index(), static_cast<size_t>(dtype));
-  ForEachValue(result, [&](const auto& value) { hash = Mix(hash, HashOf(value)); });
-  result->hash = hash;
+  const size_t start = Mix(node.index(), static_cast<size_t>(dtype));
+  auto result = std::make_shared<ExprNode>(ExprNode{std::move(node), dtype, start, 1});
+  std::visit(
+      [&]<typename T>(const T& n) {
+        ForEachField<T>(
+            [&](const auto& field) { result->hash = Mix(result->hash, HashOf(n.*field.member)); });
+      },
+      result->node);
   for (const Expr& child : Children(result)) {
     if (child) result->depth = std::max(result->depth, child->depth + 1);
   }
@@ -269,11 +264,8 @@ std::string Print(const Expr& e) {
 
 std::vector<Expr> Children(const Expr& e) {
   std::vector<Expr> children;
-  ForEachValue(e, [&]<typename T>(const T& value) {
-    if constexpr (std::is_same_v<T, Expr>) children.push_back(value);
-    if constexpr (std::is_same_v<T, std::vector<Expr>>)
-      children.insert(children.end(), value.begin(), value.end());
-  });
+  const auto add = [&](const Expr& child) { children.push_back(child); };
+  std::visit([&](const auto& n) { ForEachExpr(n, add); }, e->node);
   return children;
 }
 
@@ -299,20 +291,15 @@ Expr RewriteMemo(const Expr& e, const std::function<Expr(const Expr&)>& rewrite,
   if (auto it = memo.find(e.get()); it != memo.end()) return it->second;
   std::vector<Expr> parts;
   bool changed = false;
-  auto recurse = [&]<typename T>(T& value) {
-    auto one = [&](Expr& child) {
-      parts.push_back(RewriteMemo(child, rewrite, memo));
-      changed |= parts.back() != child;
-      child = parts.back();
-    };
-    if constexpr (std::is_same_v<T, Expr>) one(value);
-    if constexpr (std::is_same_v<T, std::vector<Expr>>) absl::c_for_each(value, one);
-  };
   Expr rebuilt = std::visit(
       [&]<typename T>(const T& n) {
         if constexpr (requires { Remake(n); }) {
           T copy = n;
-          ForEachField<T>([&](const auto& field) { recurse(copy.*field.member); });
+          ForEachExpr(copy, [&](Expr& child) {
+            parts.push_back(RewriteMemo(child, rewrite, memo));
+            changed |= parts.back() != child;
+            child = parts.back();
+          });
           if (changed) return Remake(copy);
         }
         return e;
@@ -331,10 +318,6 @@ Expr RewriteMemo(const Expr& e, const std::function<Expr(const Expr&)>& rewrite,
 Expr RewriteNodes(const Expr& e, const std::function<Expr(const Expr&)>& rewrite) {
   std::unordered_map<const ExprNode*, Expr> memo;
   return RewriteMemo(e, rewrite, memo);
-}
-
-Expr Substitute(const Expr& e, const std::function<Expr(const std::string&)>& replacement) {
-  return Rewrite(e, [&](const Var& var) { return replacement(var.name); });
 }
 
 Expr Substitute(const Expr& e, const std::string& name, const Expr& value) {

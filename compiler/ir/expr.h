@@ -184,6 +184,20 @@ struct ExprHash {
   size_t operator()(const Expr& e) const { return e ? e->hash : 0; }
 };
 
+// Calls `visit` on each whole expression, absent ones too, that `value` holds: it is one, a list of
+// them, or a node with fields that are.
+template <typename T>
+void ForEachExpr(T& value, auto&& visit) {
+  using Value = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<Value, Expr>) {
+    visit(value);
+  } else if constexpr (NodeWithFields<Value>) {
+    ForEachField<Value>([&](const auto& field) { ForEachExpr(value.*field.member, visit); });
+  } else if constexpr (requires(Value list) { list.emplace_back(); }) {
+    for (auto& item : value) ForEachExpr(item, visit);
+  }
+}
+
 // Calls the visits on `e` and everything below it, parents first. A visit of one kind of node sees
 // only those:
 //   Walk(e, [&](const Load& load) { Use(load.buffer); });
@@ -204,12 +218,18 @@ Expr Rewrite(const Expr& e, Visit&& rewrite) {
   }
 }
 
-// Replaces variables by name; null keeps one, and so does a map that has it not.
-Expr Substitute(const Expr& e, const std::function<Expr(const std::string& name)>& replacement);
+// Replaces variables: one of them; or those of a map; or as a function of a name says, where null
+// keeps it.
 Expr Substitute(const Expr& e, const std::string& name, const Expr& value);
-template <LookupMap Map>
-Expr Substitute(const Expr& e, const Map& replacements) {
-  return Rewrite(e, [&](const Var& var) { return FindOr(replacements, var.name); });
+template <typename Replacements>
+Expr Substitute(const Expr& e, const Replacements& of) {
+  return Rewrite(e, [&](const Var& var) -> Expr {
+    if constexpr (LookupMap<Replacements>) {
+      return FindOr(of, var.name);
+    } else {
+      return of(var.name);
+    }
+  });
 }
 
 // Names of the variables in `e`, in order of first appearance.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/graph_text.h"
 
-#include "compiler/ir/graph_fields.h"
 #include "compiler/ir/module_text.h"
 
 namespace hackc::ir {
@@ -56,12 +55,6 @@ std::vector<std::string> Operands(const GraphOp& op) {
       op.op);
   return names;
 }
-
-std::string_view OpName(const GraphOp& op) {
-  return std::visit([]<typename T>(const T&) { return NodeName<T>(); }, op.op);
-}
-
-std::string Print(const GraphOp& op) { return PrintOp(op, DefinitionForm); }
 
 std::string Print(const GraphModule& module) {
   return PrintModule("graph", module, DefinitionForm);

@@ -17,7 +17,6 @@
 namespace hackc::ir {
 
 std::string Print(const GraphModule& module);
-std::string Print(const GraphOp& op);
 
 // INVALID_ARGUMENT with line, column and what was expected.
 absl::StatusOr<GraphModule> ParseGraph(std::string_view text);

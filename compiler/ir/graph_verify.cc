@@ -4,7 +4,6 @@
 #include <cmath>
 #include <set>
 
-#include "compiler/ir/graph_fields.h"
 #include "compiler/ir/module_text.h"
 #include "compiler/ir/module_verify.h"
 

@@ -11,6 +11,9 @@ constexpr size_t kMaxProductTerms = 6;
 
 // Every number in a sum has a negative: the one that has none counts as an overflow.
 bool Fits(int64_t value) { return value != INT64_MIN; }
+// In place; false where the result does not fit.
+bool Add(int64_t& a, int64_t b) { return !__builtin_add_overflow(a, b, &a) && Fits(a); }
+bool Multiply(int64_t& a, int64_t b) { return !__builtin_mul_overflow(a, b, &a) && Fits(a); }
 
 Linear Constant(int64_t value) { return Linear{{}, value}; }
 Linear Atom(const Expr& e) { return Linear{{{e, 1}}, 0}; }
@@ -42,11 +45,7 @@ std::optional<Linear> Product(const Linear& a, const Linear& b) {
     add(Scaled(Linear{{x}, 0}, b.constant));
   }
   add(Scaled(Linear{b.terms, 0}, a.constant));
-  int64_t constant = 0;
-  if (__builtin_mul_overflow(a.constant, b.constant, &constant) || !Fits(constant)) {
-    return std::nullopt;
-  }
-  add(Constant(constant));
+  add(Scaled(Constant(a.constant), b.constant));
   return result;
 }
 
@@ -62,9 +61,7 @@ std::vector<Expr> Flatten(const Expr& e, BinaryOp op) {
 
 std::optional<Linear> Sum(const Linear& a, const Linear& b) {
   Linear result = a;
-  if (__builtin_add_overflow(a.constant, b.constant, &result.constant) || !Fits(result.constant)) {
-    return std::nullopt;
-  }
+  if (!Add(result.constant, b.constant)) return std::nullopt;
   for (const Linear::Term& term : b.terms) {
     auto same = absl::c_find_if(
         result.terms, [&](const Linear::Term& other) { return Equal(other.atom, term.atom); });
@@ -72,10 +69,7 @@ std::optional<Linear> Sum(const Linear& a, const Linear& b) {
       result.terms.push_back(term);
       continue;
     }
-    if (__builtin_add_overflow(same->coefficient, term.coefficient, &same->coefficient) ||
-        !Fits(same->coefficient)) {
-      return std::nullopt;
-    }
+    if (!Add(same->coefficient, term.coefficient)) return std::nullopt;
     if (same->coefficient == 0) result.terms.erase(same);
   }
   return result;
@@ -84,16 +78,9 @@ std::optional<Linear> Sum(const Linear& a, const Linear& b) {
 std::optional<Linear> Scaled(const Linear& a, int64_t factor) {
   if (factor == 0) return Constant(0);
   Linear result = a;
-  if (__builtin_mul_overflow(a.constant, factor, &result.constant) || !Fits(result.constant)) {
-    return std::nullopt;
-  }
-  for (Linear::Term& term : result.terms) {
-    if (__builtin_mul_overflow(term.coefficient, factor, &term.coefficient) ||
-        !Fits(term.coefficient)) {
-      return std::nullopt;
-    }
-  }
-  return result;
+  bool fits = Multiply(result.constant, factor);
+  for (Linear::Term& term : result.terms) fits = fits && Multiply(term.coefficient, factor);
+  return fits ? std::optional(result) : std::nullopt;
 }
 
 Linear ToLinear(const Expr& e) {
@@ -128,8 +115,18 @@ Expr FromLinear(const Linear& linear, DType dtype) {
   return constant < 0 ? result - -constant : result + constant;
 }
 
-Linear Difference(const Expr& a, const Expr& b) {
-  return ToLinear(MakeBinary(BinaryOp::kSub, a, b));
+std::optional<Linear> Replaced(const Linear& sum, const Expr& atom, const Expr& value) {
+  Linear rest = sum;
+  const auto term =
+      absl::c_find_if(rest.terms, [&](const Linear::Term& t) { return t.atom == atom; });
+  const std::optional<Linear> scaled = Scaled(ToLinear(value), term->coefficient);
+  rest.terms.erase(term);
+  return scaled ? Sum(rest, *scaled) : std::nullopt;
+}
+
+bool SameSum(const Expr& a, const Expr& b) {
+  const Linear difference = ToLinear(MakeBinary(BinaryOp::kSub, a, b));
+  return difference.terms.empty() && difference.constant == 0;
 }
 
 }  // namespace hackc::ir

@@ -34,7 +34,10 @@ Expr FromLinear(const Linear& linear, DType dtype);
 // Absent when a coefficient overflows.
 std::optional<Linear> Sum(const Linear& a, const Linear& b);
 std::optional<Linear> Scaled(const Linear& a, int64_t factor);
-// a - b, as ToLinear(a - b).
-Linear Difference(const Expr& a, const Expr& b);
+// `sum` with `value` in the place of one of its atoms; absent likewise.
+std::optional<Linear> Replaced(const Linear& sum, const Expr& atom, const Expr& value);
+
+// Equal as sums: past + seq is seq + past. Both are integers of one dtype.
+bool SameSum(const Expr& a, const Expr& b);
 
 }  // namespace hackc::ir

@@ -56,16 +56,8 @@ void ChooseKind(Text& text, std::string_view level, std::variant<Kinds...>& op) 
   text.Fail(word, "`", word.text, "` is not a ", level, " operation");
 }
 
-// `form(text, scope, op)` is one operation behind "%x: bf16[4] = ".
-void OpForm(Text& text, const ModuleScope& scope, auto& op, auto&& form) {
-  text(Percent(op.out, "the operation's result"), ": ");
-  Form(text, scope, op.type);
-  text(" = ");
-  form(text, scope, op);
-}
-
-// Inside a segment the scope also knows what was
-// declared in it; whatever else a module must keep is the verifier's job.
+// `form(text, scope, op)` is one operation behind "%x: bf16[4] = ". Inside a segment the scope also
+// knows what was declared in it; whatever else a module must keep is the verifier's job.
 template <typename Op>
 void Form(Text& text, std::string_view level, Module<Op>& module, auto&& form) {
   ModuleScope outside;
@@ -95,8 +87,10 @@ void Form(Text& text, std::string_view level, Module<Op>& module, auto&& form) {
       op.line = text.Line();
       if (text.reads() && text.Here().kind != TokenKind::kPercentName)
         text.Note(text.lexer().Expected("an operation or `yield`"));
-      text("  ");
-      OpForm(text, scope, op, form);
+      text("  ", Percent(op.out, "the operation's result"), ": ");
+      Form(text, scope, op.type);
+      text(" = ");
+      form(text, scope, op);
       text("\n");
       scope.values.insert_or_assign(op.out, op.type);
     });
@@ -116,14 +110,6 @@ void Form(Text& text, std::string_view level, Module<Op>& module, auto&& form) {
   Form(text, module.outputs);
   text("\n");
   text.End();
-}
-
-template <typename Op>
-std::string PrintOp(Op op, auto&& form) {
-  std::string out;
-  Text printer(out);
-  OpForm(printer, ModuleScope(), op, form);
-  return out;
 }
 
 template <typename Op>

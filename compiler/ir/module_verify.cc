@@ -111,9 +111,7 @@ void ModuleVerifier::Source(const SourceDecl& source, int layer_step) {
 bool SameExtent(const Expr& a, const Expr& b) {
   if (Equal(a, b)) return true;
   // What has no dtype in common was reported where it is declared.
-  if (!IsInteger(a->dtype) || a->dtype != b->dtype) return false;
-  const Linear difference = Difference(a, b);
-  return difference.terms.empty() && difference.constant == 0;
+  return IsInteger(a->dtype) && a->dtype == b->dtype && SameSum(a, b);
 }
 
 bool SameShape(const std::vector<Expr>& a, const std::vector<Expr>& b) {

@@ -85,7 +85,7 @@ Range BoundsOfBinary(const Binary& n, const Expr& e, const RangeMap& ranges) {
   }
   if (e->dtype == DType::kBool) return {0, 1};
   Range a = Bounds(n.a, ranges), b = Bounds(n.b, ranges);
-  // Where what was narrowed contradicts itself nothing runs, and nothing is known.
+  // Where bounds contradict each other, which verifiers report, nothing is known.
   if (a.min > a.max || b.min > b.max) return OfDType(e->dtype);
   switch (n.op) {
     case BinaryOp::kFloorDiv: return FloorDivide(a, b);
@@ -123,11 +123,8 @@ bool NonNegative(const Linear& linear, const RangeMap& ranges, int depth, int& s
   if (BoundsOfLinear(linear, ranges).min >= 0) return true;
   if (depth == 0 || --steps < 0) return false;
   for (const Linear::Term& term : linear.terms) {
-    Linear rest = linear;
-    std::erase_if(rest.terms, [&](const Linear::Term& t) { return t.atom == term.atom; });
     auto pushed_to = [&](const Expr& end) {
-      auto scaled = Scaled(ToLinear(end), term.coefficient);
-      auto pushed = scaled ? Sum(rest, *scaled) : std::nullopt;
+      const auto pushed = Replaced(linear, term.atom, end);
       return pushed && NonNegative(*pushed, ranges, depth - 1, steps);
     };
     if (const Binary* clamp = As<Binary>(term.atom)) {
@@ -156,13 +153,6 @@ void RangeMap::SetAxis(const std::string& name, const Expr& extent) {
   if (!IsInteger(extent->dtype)) return SetVar(name, OfDType(DType::kI32));
   vars_[name] = {0, std::max<int64_t>(0, Bounds(extent, *this).max - 1)};
   extents_[name] = extent;
-}
-
-void RangeMap::NarrowVar(const std::string& name, Range range) {
-  range = Clamp(range);
-  auto [known, inserted] = vars_.try_emplace(name, range);
-  known->second.min = std::max(known->second.min, range.min);
-  known->second.max = std::min(known->second.max, range.max);
 }
 
 bool IsSum(const Expr& e) {

@@ -48,8 +48,6 @@ class RangeMap {
   // A variable with 0 <= name < extent; `extent` is remembered for proofs, and bounded by what is
   // known.
   void SetAxis(const std::string& name, const Expr& extent);
-  // More is known of a variable, such as inside a branch; what was known stays.
-  void NarrowVar(const std::string& name, Range range);
 
   // What was set, or `otherwise`.
   Range OfVar(const std::string& name, Range otherwise) const {

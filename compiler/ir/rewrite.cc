@@ -20,22 +20,6 @@ Stmt MapFields(const Stmt& s, auto&& map) {
       s->node);
 }
 
-// Maps fields of type Expr and std::vector<Expr>; everything else stays. True where anything
-// changed.
-using ExprMap = std::function<Expr(const Expr&)>;
-bool MapField(auto&, const ExprMap&) { return false; }
-bool MapField(Expr& e, const ExprMap& map) {
-  Expr mapped = e ? map(e) : nullptr;
-  if (!mapped || mapped == e) return false;
-  e = std::move(mapped);
-  return true;
-}
-bool MapField(std::vector<Expr>& list, const ExprMap& map) {
-  bool changed = false;
-  for (Expr& e : list) changed |= MapField(e, map);
-  return changed;
-}
-
 class StmtRewriter {
  public:
   explicit StmtRewriter(const std::function<std::optional<Block>(const Stmt&)>& rewrite)
@@ -69,6 +53,11 @@ class StmtRewriter {
   const std::function<std::optional<Block>(const Stmt&)>& rewrite_;
   std::unordered_map<Stmt, Block> memo_;  // keeps handles alive, so that no address is used twice
 };
+
+Block MapAllFields(const Block& block, auto&& map) {
+  return RewriteEach(
+      block, [&](const Stmt& s) -> std::optional<Block> { return Block{MapFields(s, map)}; });
+}
 
 Expr RenameIn(const Expr& e, const std::function<std::string(const std::string&)>& rename) {
   return Rewrite(e, [&](const Expr& node) -> Expr {
@@ -104,36 +93,27 @@ Block RewriteEach(const Block& block,
 }
 
 Block MapExprs(const Block& block, const std::function<Expr(const Expr&)>& map) {
-  const auto mapper = [&](auto& value) { return MapField(value, map); };
-  return RewriteStmts(block, [&](const Stmt& s) -> std::optional<Block> {
-    Stmt mapped = MapFields(s, mapper);
-    if (mapped == s) return std::nullopt;
-    return Block{mapped};
+  return MapAllFields(block, [&](auto& value) {
+    bool changed = false;
+    ForEachExpr(value, [&](Expr& e) {
+      Expr mapped = e ? map(e) : nullptr;
+      if (!mapped || mapped == e) return;
+      e = std::move(mapped);
+      changed = true;
+    });
+    return changed;
   });
 }
 
-Block SubstituteVars(const Block& block,
-                     const std::function<Expr(const std::string&)>& replacement) {
-  return MapExprs(block, [&](const Expr& e) { return Substitute(e, replacement); });
-}
-
-Block SubstituteVars(const Block& block, const std::string& name, const Expr& value) {
-  return MapExprs(block, [&](const Expr& e) { return Substitute(e, name, value); });
-}
-
 Block RenameAll(const Block& block, const std::function<std::string(const std::string&)>& rename) {
-  Block exprs = MapExprs(block, [&](const Expr& e) { return RenameIn(e, rename); });
-  return RewriteStmts(exprs, [&](const Stmt& s) -> std::optional<Block> {
-    Stmt renamed = MapFields(s, [&](auto& value) {
-      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) {
-        std::string name = rename(value);
-        std::swap(value, name);
-        return value != name;
-      }
-      return false;
-    });
-    if (renamed == s) return std::nullopt;
-    return Block{renamed};
+  const Block exprs = MapExprs(block, [&](const Expr& e) { return RenameIn(e, rename); });
+  return MapAllFields(exprs, [&](auto& value) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) {
+      std::string name = rename(value);
+      std::swap(value, name);
+      return value != name;
+    }
+    return false;
   });
 }
 
@@ -185,9 +165,11 @@ void WalkEach(const Block& block, const std::function<void(const Stmt&)>& visit)
 }
 
 void WalkWholeExprs(const Block& block, const std::function<void(const Expr&)>& visit) {
-  const ExprMap map = [&](const Expr& e) { return visit(e), nullptr; };
+  const auto visit_present = [&](const Expr& e) {
+    if (e) visit(e);
+  };
   WalkStmts(block, [&](const Stmt& s) {
-    MapFields(s, [&](auto& value) { return MapField(value, map); });
+    std::visit([&](const auto& n) { ForEachExpr(n, visit_present); }, s->node);
   });
 }
 

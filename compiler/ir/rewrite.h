@@ -47,10 +47,10 @@ Block RewriteStmts(const Block& block, Visit&& rewrite) {
 // change of single nodes call Rewrite(e, ...) or Substitute(e, ...) inside.
 Block MapExprs(const Block& block, const std::function<Expr(const Expr&)>& map);
 
-// Replaces variables by name; null keeps a variable.
-Block SubstituteVars(const Block& block,
-                     const std::function<Expr(const std::string&)>& replacement);
-Block SubstituteVars(const Block& block, const std::string& name, const Expr& value);
+// Replaces variables, as Substitute does.
+Block SubstituteVars(const Block& block, const auto&... replacements) {
+  return MapExprs(block, [&](const Expr& e) { return Substitute(e, replacements...); });
+}
 
 // Renames what is declared and every use of it: axes, lets, accumulators, buffers.
 Block RenameAll(const Block& block, const std::function<std::string(const std::string&)>& rename);

@@ -8,26 +8,6 @@
 #include "compiler/support/saturate.h"
 
 namespace hackc::ir {
-namespace {
-
-void Collect(const Block& body, SharedLayout& layout) {
-  for (const Stmt& statement : body) {
-    Collect(ChildBlock(statement), layout);
-    const Alloc* alloc = As<Alloc>(statement);
-    if (alloc == nullptr || alloc->space == MemorySpace::kLocal) continue;
-    HACKC_CHECK(alloc->alignment > 0 && alloc->alignment % SizeOf(alloc->dtype) == 0)
-        << "@" << alloc->name << " has alignment " << alloc->alignment;
-    int64_t offset = SaturatedSum(layout.total_bytes, alloc->alignment - 1) / alloc->alignment *
-                     alloc->alignment;
-    int64_t bytes = SaturatedProduct(ElementCount(*alloc), SizeOf(alloc->dtype));
-    layout.slots.push_back({alloc, offset, bytes});
-    layout.total_bytes = SaturatedSum(offset, bytes);
-    layout.alignment = std::max<int64_t>(layout.alignment, alloc->alignment);
-  }
-}
-
-}  // namespace
-
 const SharedSlot* SharedLayout::Find(std::string_view name) const {
   return FindBy(
       slots, [](const SharedSlot& slot) { return slot.alloc->name; }, name);
@@ -35,7 +15,17 @@ const SharedSlot* SharedLayout::Find(std::string_view name) const {
 
 SharedLayout LayoutShared(const Block& body) {
   SharedLayout layout;
-  Collect(body, layout);
+  WalkStmts(body, [&](const Alloc& alloc) {
+    if (alloc.space == MemorySpace::kLocal) return;
+    HACKC_CHECK(alloc.alignment > 0 && alloc.alignment % SizeOf(alloc.dtype) == 0)
+        << "@" << alloc.name << " has alignment " << alloc.alignment;
+    const int64_t offset =
+        SaturatedSum(layout.total_bytes, alloc.alignment - 1) / alloc.alignment * alloc.alignment;
+    const int64_t bytes = SaturatedProduct(ElementCount(alloc), SizeOf(alloc.dtype));
+    layout.slots.push_back({&alloc, offset, bytes});
+    layout.total_bytes = SaturatedSum(offset, bytes);
+    layout.alignment = std::max<int64_t>(layout.alignment, alloc.alignment);
+  });
   return layout;
 }
 

@@ -30,7 +30,7 @@ Divided SplitBy(const Linear& total, int64_t divisor) {
 
 class Simplifier {
  public:
-  Simplifier(const RangeMap& ranges, std::set<SimplifyRule>* used) : ranges_(ranges), used_(used) {}
+  explicit Simplifier(const RangeMap& ranges) : ranges_(ranges) {}
 
   // `e` has simplified children; null keeps it.
   Expr Node(const Expr& e) const {
@@ -39,48 +39,33 @@ class Simplifier {
   }
 
  private:
-  // `result`, which `rule` gave.
-  template <typename Result>
-  Result By(SimplifyRule rule, Result result) const {
-    if (used_ != nullptr) used_->insert(rule);
-    return result;
-  }
-
   Expr Rules(const Expr& e) const {
-    if (const Select* select = As<Select>(e); select && Equal(select->a, select->b)) {
-      return By(SimplifyRule::kSelectSame, select->a);
-    }
+    if (const Select* select = As<Select>(e); select && Equal(select->a, select->b))
+      return select->a;
     const Binary* n = As<Binary>(e);
     if (!n || IsFloat(n->a->dtype)) return nullptr;
     switch (n->op) {
       case BinaryOp::kAdd:
       case BinaryOp::kSub:
-      case BinaryOp::kMul: {
-        Expr sum = FromLinear(Recombine(ToLinear(e)), e->dtype);
-        return Equal(sum, e) ? nullptr : By(SimplifyRule::kSum, sum);
-      }
+      case BinaryOp::kMul: return AsSum(e);
       case BinaryOp::kFloorDiv:
       case BinaryOp::kMod: return Quotient(*n, e);
       case BinaryOp::kMin:
       case BinaryOp::kMax: {
         const bool min = n->op == BinaryOp::kMin;
-        const SimplifyRule rule = min ? SimplifyRule::kMin : SimplifyRule::kMax;
-        if (ProveLessEqual(n->a, n->b, ranges_)) return By(rule, min ? n->a : n->b);
-        return ProveLessEqual(n->b, n->a, ranges_) ? By(rule, min ? n->b : n->a) : nullptr;
+        if (ProveLessEqual(n->a, n->b, ranges_)) return min ? n->a : n->b;
+        return ProveLessEqual(n->b, n->a, ranges_) ? (min ? n->b : n->a) : nullptr;
       }
       case BinaryOp::kLt:
-        if (ProveLess(n->a, n->b, ranges_)) return By(SimplifyRule::kLess, BoolLit(true));
-        if (!ProveLessEqual(n->b, n->a, ranges_)) return nullptr;
-        return By(SimplifyRule::kLess, BoolLit(false));
+        if (ProveLess(n->a, n->b, ranges_)) return BoolLit(true);
+        return ProveLessEqual(n->b, n->a, ranges_) ? BoolLit(false) : nullptr;
       case BinaryOp::kLe:
-        if (ProveLessEqual(n->a, n->b, ranges_)) return By(SimplifyRule::kLessEqual, BoolLit(true));
-        if (!ProveLess(n->b, n->a, ranges_)) return nullptr;
-        return By(SimplifyRule::kLessEqual, BoolLit(false));
+        if (ProveLessEqual(n->a, n->b, ranges_)) return BoolLit(true);
+        return ProveLess(n->b, n->a, ranges_) ? BoolLit(false) : nullptr;
       case BinaryOp::kEq:
       case BinaryOp::kNe: return Equality(*n);
       case BinaryOp::kAnd:
-      case BinaryOp::kOr:
-        return Equal(n->a, n->b) ? By(SimplifyRule::kSameCondition, n->a) : nullptr;
+      case BinaryOp::kOr: return Equal(n->a, n->b) ? n->a : nullptr;
       default: return nullptr;
     }
   }
@@ -100,52 +85,49 @@ class Simplifier {
             !Equal(quotient->a, mod->a)) {
           continue;
         }
-        auto whole = Scaled(ToLinear(mod->a), k);
-        Linear others = sum;
-        others.terms.erase(others.terms.begin() + static_cast<int64_t>(std::max(i, j)));
-        others.terms.erase(others.terms.begin() + static_cast<int64_t>(std::min(i, j)));
-        auto joined = whole ? Sum(others, *whole) : std::nullopt;
-        if (joined) return By(SimplifyRule::kRecombine, Recombine(*joined));
+        Linear rest = sum;
+        rest.terms.erase(rest.terms.begin() + static_cast<int64_t>(j));
+        if (const auto joined = Replaced(rest, sum.terms[i].atom, mod->a))
+          return Recombine(*joined);
       }
     }
     return sum;
   }
+  Expr AsSum(const Expr& e) const { return FromLinear(Recombine(ToLinear(e)), e->dtype); }
 
   Expr Quotient(const Binary& n, const Expr& e) const {
     const bool modulo = n.op == BinaryOp::kMod;
     const auto divisor = AsInt(n.b);
-    if (!divisor && ProveNonNegative(n.a, ranges_) && ProveLess(n.a, n.b, ranges_)) {
-      return modulo ? By(SimplifyRule::kModuloSmall, n.a)
-                    : By(SimplifyRule::kDivideSmall, IntLit(0, e->dtype));
-    }
+    if (!divisor && ProveNonNegative(n.a, ranges_) && ProveLess(n.a, n.b, ranges_))
+      return modulo ? n.a : IntLit(0, e->dtype);
     if (divisor.value_or(0) <= 0) return nullptr;
-    const Expr result = modulo ? Modulo(n.a, *divisor, e->dtype) : Divide(n.a, *divisor, e->dtype);
+    const Expr result = modulo
+                            ? ModuloRest(SplitBy(ToLinear(n.a), *divisor).rest, *divisor, e->dtype)
+                            : Divide(n.a, *divisor, e->dtype);
     // A dividend that leaves its dtype is another one, however small the quotient.
     return result && !IsExact(result, ranges_) && IsExact(e, ranges_) ? nullptr : result;
   }
 
   Expr Divide(const Expr& a, int64_t divisor, DType dtype) const {
-    Divided parts = SplitBy(ToLinear(a), divisor);
-    Expr rest = DivideRest(parts.rest, divisor, dtype);
-    auto total = Sum(Recombine(parts.quotient), ToLinear(rest));
-    if (!total) return nullptr;
-    const bool split = !parts.quotient.terms.empty() || parts.quotient.constant != 0;
-    Expr result = FromLinear(Recombine(*total), dtype);
-    return split ? By(SimplifyRule::kDivideSplit, result) : result;
+    const Divided parts = SplitBy(ToLinear(a), divisor);
+    auto total = Sum(Recombine(parts.quotient), ToLinear(DivideRest(parts.rest, divisor, dtype)));
+    return total ? FromLinear(Recombine(*total), dtype) : nullptr;
+  }
+
+  // sum // divisor, where it is the same for all values.
+  std::optional<int64_t> Turns(const Expr& sum, int64_t divisor) const {
+    const Range bounds = Bounds(sum, ranges_);
+    if (bounds.min <= -kNoLimit || bounds.max >= kNoLimit) return std::nullopt;
+    const int64_t turns = FloorDivide(bounds.min, divisor);
+    return turns == FloorDivide(bounds.max, divisor) ? std::optional(turns) : std::nullopt;
   }
 
   // rest // divisor, where no coefficient is a multiple of the divisor.
   Expr DivideRest(const Linear& rest, int64_t divisor, DType dtype) const {
-    Expr sum = FromLinear(rest, dtype);
-    Range bounds = Bounds(sum, ranges_);
-    if (bounds.min > -kNoLimit && bounds.max < kNoLimit &&
-        FloorDivide(bounds.min, divisor) == FloorDivide(bounds.max, divisor)) {
-      return By(SimplifyRule::kDivideConstant, IntLit(FloorDivide(bounds.min, divisor), dtype));
-    }
-    if (auto tile = SplitTile(rest, divisor, dtype)) {  // (g * y + r) // (g * d) = y // d
-      return By(SimplifyRule::kDivideTile,
-                DivideRest(tile->parts.quotient, divisor / tile->size, dtype));
-    }
+    const Expr sum = FromLinear(rest, dtype);
+    if (const auto turns = Turns(sum, divisor)) return IntLit(*turns, dtype);
+    if (auto tile = SplitTile(rest, divisor, dtype))  // (g * y + r) // (g * d) = y // d
+      return DivideRest(tile->parts.quotient, divisor / tile->size, dtype);
     // (x // p + k) // d = (x + k * p) // (p * d)
     if (rest.terms.size() == 1 && rest.terms[0].coefficient == 1) {
       const Binary* inner = As<Binary>(rest.terms[0].atom);
@@ -153,8 +135,7 @@ class Simplifier {
       int64_t both = 0, offset = 0;
       if (first && *first > 0 && !__builtin_mul_overflow(*first, divisor, &both) &&
           !__builtin_mul_overflow(*first, rest.constant, &offset)) {
-        return By(SimplifyRule::kDivideNested,
-                  Divide(FromLinear(Recombine(ToLinear(inner->a + offset)), dtype), both, dtype));
+        return Divide(AsSum(inner->a + offset), both, dtype);
       }
     }
     return FloorDiv(sum, divisor);
@@ -182,68 +163,41 @@ class Simplifier {
     return best;
   }
 
-  Expr Modulo(const Expr& a, int64_t divisor, DType dtype) const {
-    const Divided parts = SplitBy(ToLinear(a), divisor);
-    Expr result = ModuloRest(parts.rest, divisor, dtype);
-    const bool split = !parts.quotient.terms.empty() || parts.quotient.constant != 0;
-    return split ? By(SimplifyRule::kModuloSplit, result) : result;
-  }
-
   // rest % divisor, where no coefficient is a multiple of the divisor and 0 <= constant < divisor.
   Expr ModuloRest(Linear rest, int64_t divisor, DType dtype) const {
     for (const Linear::Term& term : rest.terms) {  // (x % (d * n)) % d = x % d
       const Binary* inner = As<Binary>(term.atom);
       auto period = inner && inner->op == BinaryOp::kMod ? AsInt(inner->b) : std::nullopt;
       if (!period || *period <= 0 || *period % divisor != 0) continue;
-      auto unwrapped = Scaled(ToLinear(inner->a), term.coefficient);
-      Linear others = rest;
-      std::erase_if(others.terms, [&](const Linear::Term& t) { return t.atom == term.atom; });
-      auto joined = unwrapped ? Sum(others, *unwrapped) : std::nullopt;
-      if (!joined) continue;
-      return By(SimplifyRule::kModuloNested,
-                ModuloRest(SplitBy(Recombine(*joined), divisor).rest, divisor, dtype));
+      if (const auto unwrapped = Replaced(rest, term.atom, inner->a))
+        return ModuloRest(SplitBy(Recombine(*unwrapped), divisor).rest, divisor, dtype);
     }
     for (Linear::Term& term : rest.terms) term.coefficient %= divisor;
     Expr sum = FromLinear(Recombine(rest), dtype);
-    Range bounds = Bounds(sum, ranges_);
-    if (bounds.min > -kNoLimit && bounds.max < kNoLimit) {
-      int64_t turns = FloorDivide(bounds.min, divisor);
-      if (turns == FloorDivide(bounds.max, divisor)) {
-        return By(SimplifyRule::kModuloOneTurn,
-                  FromLinear(Recombine(ToLinear(sum - turns * divisor)), dtype));
-      }
-    }
+    if (const auto turns = Turns(sum, divisor)) return AsSum(sum - *turns * divisor);
     // (g * y + r) % (g * d) = g * (y % d) + r
     if (auto tile = SplitTile(rest, divisor, dtype)) {
       int64_t turns = divisor / tile->size;
       Expr inner = ModuloRest(SplitBy(tile->parts.quotient, turns).rest, turns, dtype);
-      Expr whole = inner * tile->size + FromLinear(tile->parts.rest, dtype);
-      return By(SimplifyRule::kModuloTile, FromLinear(Recombine(ToLinear(whole)), dtype));
+      return AsSum(inner * tile->size + FromLinear(tile->parts.rest, dtype));
     }
     return Mod(sum, divisor);
   }
 
   Expr Equality(const Binary& n) const {
     bool equal = n.op == BinaryOp::kEq;
-    if (n.a->dtype == DType::kBool) {
-      return Equal(n.a, n.b) ? By(SimplifyRule::kSameCondition, BoolLit(equal)) : nullptr;
-    }
-    if (ProveLess(n.a, n.b, ranges_) || ProveLess(n.b, n.a, ranges_)) {
-      return By(SimplifyRule::kEqual, BoolLit(!equal));
-    }
-    Linear difference = Difference(n.a, n.b);
-    const bool same = difference.terms.empty() && difference.constant == 0;
-    return same ? By(SimplifyRule::kEqual, BoolLit(equal)) : nullptr;
+    if (n.a->dtype == DType::kBool) return Equal(n.a, n.b) ? BoolLit(equal) : nullptr;
+    if (ProveLess(n.a, n.b, ranges_) || ProveLess(n.b, n.a, ranges_)) return BoolLit(!equal);
+    return SameSum(n.a, n.b) ? BoolLit(equal) : nullptr;
   }
 
   const RangeMap& ranges_;
-  std::set<SimplifyRule>* const used_;
 };
 
 }  // namespace
 
-Expr Simplify(const Expr& e, const RangeMap& ranges, std::set<SimplifyRule>* used) {
-  const Simplifier simplifier(ranges, used);
+Expr Simplify(const Expr& e, const RangeMap& ranges) {
+  const Simplifier simplifier(ranges);
   return Rewrite(e, [&](const Expr& node) { return simplifier.Node(node); });
 }
 

@@ -13,44 +13,27 @@
 // Results are stable: Simplify(Simplify(e)) is Simplify(e), and an expression that is already small
 // keeps its handle.
 //
-// Each rule has an id; tests ask which were used, so that none is without a check over all small
-// integers.
+// The rules, where 0 <= r < g and all but x, y and r are constants where a number divides:
+//   select(c, a, a) = a                 c && c = c, c || c = c, c == c, c != c
+//   terms of one atom together, products multiplied out
+//   k * n * (x // n) + k * (x % n) = k * x
+//   a // b = 0 and a % b = a            where 0 <= a < b
+//   (n * a + b) // n = a + b // n       (n * a + b) % n = b % n, coefficients too
+//   a // n, and a % n = a - k * n       where all of a is in one multiple of n
+//   (g * y + r) // (g * d) = y // d     (g * y + r) % (g * d) = g * (y % d) + r
+//   (x // p + k) // d = (x + k * p) // (p * d)
+//   (x % (d * n)) % d = x % d
+//   min, max, <, <=, == and !=          where what decides is known
+// tests/ir/simplify_rules_test.cc has a row for each.
 //
 // Thread safety: pure function.
 #pragma once
-
-#include <cstdint>
-#include <set>
 
 #include "compiler/ir/expr.h"
 #include "compiler/ir/ranges.h"
 
 namespace hackc::ir {
 
-enum class SimplifyRule : uint8_t {
-  kSelectSame,      // select(c, a, a) = a
-  kSum,             // terms of one atom together, products multiplied out
-  kRecombine,       // c * (x // n) + k * (x % n) = k * x, where c = k * n
-  kDivideSmall,     // a // b = 0, where 0 <= a < b
-  kDivideSplit,     // (n * a + b) // n = a + b // n
-  kDivideConstant,  // a // n, where all of a is in one multiple of n
-  kDivideTile,      // (g * y + r) // (g * d) = y // d, where 0 <= r < g
-  kDivideNested,    // (x // p + k) // d = (x + k * p) // (p * d)
-  kModuloSmall,     // a % b = a, where 0 <= a < b
-  kModuloSplit,     // (n * a + b) % n = b % n, coefficients too
-  kModuloNested,    // (x % (d * n)) % d = x % d
-  kModuloOneTurn,   // a % n = a - k * n, where all of a is in one multiple of n
-  kModuloTile,      // (g * y + r) % (g * d) = g * (y % d) + r, where 0 <= r < g
-  kMin,             // the smaller is known
-  kMax,             // the larger is known
-  kLess,            // a < b is known
-  kLessEqual,       // a <= b is known
-  kEqual,           // a == b or a != b is known
-  kSameCondition,   // c && c = c, c || c = c, c == c
-  kCount,
-};
-
-// `used`: when given, gets the rules that were.
-Expr Simplify(const Expr& e, const RangeMap& ranges, std::set<SimplifyRule>* used = nullptr);
+Expr Simplify(const Expr& e, const RangeMap& ranges);
 
 }  // namespace hackc::ir

@@ -74,7 +74,11 @@ class FunctionText {
   // Statements up to and with the closing brace.
   void Body(Block& block, int indent) {
     if (!text_.reads()) {
-      Statements(block, indent);
+      for (const Stmt& s : block) {
+        text_(std::string(indent, ' '));
+        std::visit([&](auto n) { Statement(n, indent); }, s->node);
+        text_("\n");
+      }
       return text_(std::string(indent - 2, ' '), "}");
     }
     if (++depth_ > kMaxBlockDepth)
@@ -84,15 +88,6 @@ class FunctionText {
     variables_.Leave(variables);
     buffers_.Leave(buffers);
     --depth_;
-  }
-
-  // Without braces.
-  void Statements(const Block& block, int indent) {
-    for (const Stmt& s : block) {
-      text_(std::string(indent, ' '));
-      std::visit([&](auto n) { Statement(n, indent); }, s->node);
-      text_("\n");
-    }
   }
 
  private:
@@ -251,13 +246,6 @@ absl::StatusOr<KernelFn> ParseKernel(std::string_view text) { return Parse<Kerne
 std::string Print(const LoopFn& fn) { return Printed(fn); }
 std::string Print(const TileFn& fn) { return Printed(fn); }
 std::string Print(const KernelFn& fn) { return Printed(fn); }
-
-std::string Print(const Block& block, int indent) {
-  std::string out;
-  Text printer(out);
-  FunctionText(printer).Statements(block, indent);
-  return out;
-}
 
 std::string PathName(const StmtNode& s) {
   return std::visit(

@@ -37,7 +37,6 @@ namespace hackc::ir {
 std::string Print(const LoopFn& fn);
 std::string Print(const TileFn& fn);
 std::string Print(const KernelFn& fn);
-std::string Print(const Block& block, int indent = 0);  // statements alone, for messages
 // A statement in the path of a message: "for %m", "store @y", "mma". Paths read
 // `kernel k0 / for %k / store @y: index rank 1, buffer rank 2`.
 std::string PathName(const StmtNode& s);

@@ -25,6 +25,7 @@ struct TensorAxis {
   std::string name;
   Expr extent;
 };
+HACKC_FIELDS(TensorAxis, "axis", name, extent)
 
 // out[axes] = value.
 struct TensorMap {

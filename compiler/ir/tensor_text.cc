@@ -81,8 +81,6 @@ void DefinitionForm(Text& text, const ModuleScope& scope, TensorOp& op) {
 
 }  // namespace
 
-std::string Print(const TensorOp& op) { return PrintOp(op, DefinitionForm); }
-
 std::string Print(const TensorModule& module) {
   return PrintModule("tensor", module, DefinitionForm);
 }

@@ -27,7 +27,6 @@
 namespace hackc::ir {
 
 std::string Print(const TensorModule& module);
-std::string Print(const TensorOp& op);
 
 // INVALID_ARGUMENT with line, column and what was expected.
 absl::StatusOr<TensorModule> ParseTensor(std::string_view text);

@@ -2,22 +2,6 @@
 #include "compiler/ir/tensor_walk.h"
 
 namespace hackc::ir {
-namespace {
-
-using Map = std::function<Expr(const Expr&)>;
-
-void MapField(const auto&, const Map&) {}
-void MapField(Expr& e, const Map& map) {
-  if (e) e = map(e);
-}
-void MapField(std::vector<Expr>& exprs, const Map& map) {
-  for (Expr& e : exprs) e = map(e);
-}
-void MapField(std::vector<TensorAxis>& axes, const Map& map) {
-  for (TensorAxis& axis : axes) axis.extent = map(axis.extent);
-}
-
-}  // namespace
 
 std::vector<TensorAxis> ReducedAxes(const TensorOp& op) {
   if (const auto* reduce = std::get_if<TensorReduce>(&op.op)) return reduce->reduce_axes;
@@ -32,20 +16,19 @@ const std::vector<TensorAxis>& FreeAxes(const TensorOp& op) {
 
 TensorOp MapExprs(const TensorOp& op, const std::function<Expr(const Expr&)>& map) {
   TensorOp result = op;
-  std::visit(
-      [&]<typename T>(T& n) {
-        ForEachField<T>([&](const auto& field) { MapField(n.*field.member, map); });
-      },
-      result.op);
+  const auto replace = [&](Expr& e) {
+    if (e) e = map(e);
+  };
+  std::visit([&](auto& n) { ForEachExpr(n, replace); }, result.op);
   return result;
 }
 
 std::vector<Expr> ExprsOf(const TensorOp& op) {
   std::vector<Expr> exprs;
-  MapExprs(op, [&](const Expr& e) {
-    exprs.push_back(e);
-    return e;
-  });
+  const auto add = [&](const Expr& e) {
+    if (e) exprs.push_back(e);
+  };
+  std::visit([&](const auto& n) { ForEachExpr(n, add); }, op.op);
   return exprs;
 }
 

@@ -32,14 +32,13 @@ void Text::Words(std::string_view words) {
 }
 
 void Text::Name(const NameForm& form) {
-  const bool quoted = form.kind == TokenKind::kString;
   if (out_) {
     *out_ += form.kind == TokenKind::kPercentName ? "%"
              : form.kind == TokenKind::kAtName    ? "@"
                                                   : "";
-    *out_ += quoted ? PrintString(form.name) : form.name;
+    *out_ += form.kind == TokenKind::kString ? PrintString(form.name) : form.name;
   } else if (ok()) {
-    Note(Into(form.name, quoted ? lexer_->String(form.what) : lexer_->Name(form.kind, form.what)));
+    Note(Into(form.name, lexer_->Name(form.kind, form.what)));
   }
 }
 

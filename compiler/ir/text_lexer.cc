@@ -88,14 +88,8 @@ absl::Status TextLexer::ExpectHeader(std::string_view level, int version) {
 
 absl::StatusOr<std::string> TextLexer::Name(TokenKind kind, std::string_view what) {
   if (token_.kind != kind) return Expected(what);
-  std::string name(token_.text);
-  Scan();
-  return name;
-}
-
-absl::StatusOr<std::string> TextLexer::String(std::string_view what) {
-  if (token_.kind != TokenKind::kString) return Expected(what);
-  return Take().string;
+  Token name = Take();
+  return kind == TokenKind::kString ? std::move(name.string) : std::string(name.text);
 }
 
 absl::StatusOr<int64_t> TextLexer::Integer(std::string_view what) {

@@ -84,10 +84,9 @@ class TextLexer {
   absl::Status ExpectHeader(std::string_view level, int version);  // `hackc LEVEL VERSION`
 
   // `what` names the thing for the error message.
-  absl::StatusOr<std::string> Name(TokenKind kind, std::string_view what);
-  absl::StatusOr<std::string> String(std::string_view what);
-  absl::StatusOr<int64_t> Integer(std::string_view what);   // with an optional sign
-  absl::StatusOr<int> SmallInteger(std::string_view what);  // within kSmallInteger
+  absl::StatusOr<std::string> Name(TokenKind kind, std::string_view what);  // or string
+  absl::StatusOr<int64_t> Integer(std::string_view what);                   // with an optional sign
+  absl::StatusOr<int> SmallInteger(std::string_view what);                  // within kSmallInteger
   // Integer, float, inf or nan, with an optional sign.
   absl::StatusOr<double> Number(std::string_view what);
 

@@ -51,34 +51,23 @@ struct Carry {
   std::string initial;
 };
 
-template <typename Op>
-struct Segment {
+// A segment without its operations, which a pass makes others of.
+struct SegmentFrame {
   std::string name;
   int count = 1;
   int first_layer = 0;
   int layer_step = 1;
   std::vector<Carry> carries;
   std::vector<SourceDecl> sources;  // weights read inside, "{layer}" in their names
-  std::vector<Op> ops;
   std::vector<std::string> yields;  // inside values that become the carries of the next iteration
   // Names outside of the last iteration's yields; unique in the module.
   std::vector<std::string> results;
+};
+template <typename Op>
+struct Segment : SegmentFrame {
+  std::vector<Op> ops = {};
   SourceLine line = {}, yield_line = {};
 };
-
-// `segment` without its operations, for a pass that makes others of them.
-template <typename To, typename From>
-Segment<To> WithoutOps(const Segment<From>& segment) {
-  return {segment.name,
-          segment.count,
-          segment.first_layer,
-          segment.layer_step,
-          segment.carries,
-          segment.sources,
-          {},
-          segment.yields,
-          segment.results};
-}
 
 // A whole model. Value names are unique over the module, segments included. Values made in a
 // segment are seen only there; later segments see sources, and earlier segments' results. A segment

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/ir/graph_text.h"
 
-#include "compiler/ir/graph_fields.h"
 #include "compiler/ir/graph_verify.h"
 #include "gmock/gmock.h"
 #include "tests/ir/graph_sample.h"

@@ -57,10 +57,10 @@ int64_t EvalIndex(const Expr& e, const Values& values) {
   return 0;
 }
 
-void CheckEverywhere(const Expr& e, const Variables& variables, std::set<SimplifyRule>* used) {
+void CheckEverywhere(const Expr& e, const Variables& variables) {
   RangeMap ranges;
   for (const auto& [name, range] : variables) ranges.SetVar(name, range);
-  const Expr simple = Simplify(e, ranges, used);
+  const Expr simple = Simplify(e, ranges);
   const Range bounds = Bounds(e, ranges);
   const int64_t divisor = KnownDivisor(e);
   const bool integer = e->dtype != DType::kBool;

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,8 +26,7 @@ using Variables = std::vector<std::pair<std::string, Range>>;
 int64_t EvalIndex(const Expr& e, const Values& values);
 
 // Simplify keeps the meaning and is stable, sums read back, Bounds and KnownDivisor hold; and what
-// is proved of `e`'s two sides, where it has two, is true. `used` gets the rules.
-void CheckEverywhere(const Expr& e, const Variables& variables,
-                     std::set<SimplifyRule>* used = nullptr);
+// is proved of `e`'s two sides, where it has two, is true.
+void CheckEverywhere(const Expr& e, const Variables& variables);
 
 }  // namespace hackc::ir

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Every rule of the simplifier, by id, over all small integers of its form: negative numerators,
-// offsets and coefficients too, where C's division would differ. A rule without a row fails, and so
-// does a row that never uses its rule. Then every integer operation over all small ranges: bounds,
-// divisors and proofs.
+// Every rule of the simplifier: what it makes of an example, and its form over all small integers:
+// negative numerators, offsets and coefficients too, where C's division would differ. Then every
+// integer operation over all small ranges: bounds, divisors and proofs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <map>
-#include <set>
 
 #include "compiler/ir/bounds_proof.h"
+#include "compiler/ir/expr_parser.h"
 #include "tests/ir/index_check.h"
 
 namespace hackc::ir {
@@ -18,7 +16,9 @@ namespace {
 
 const Expr kX = Axis("x"), kY = Axis("y");
 
-using Check = std::function<void(const Expr&, const Variables&)>;
+void Check(const Expr& e, const Variables& variables) {
+  if (!testing::Test::HasFailure()) CheckEverywhere(e, variables);
+}
 
 // Calls `body(value)` for each integer from `first` to `last`.
 template <typename Body>
@@ -36,174 +36,182 @@ void EachRange(int64_t first, int64_t last, int64_t width, Body&& body) {
 
 const Variables kWide = {{"x", {-30, 30}}};
 
-const std::map<SimplifyRule, std::function<void(const Check&)>>& Rows() {
-  static const auto* rows = new std::map<SimplifyRule, std::function<void(const Check&)>>{
-      {SimplifyRule::kSelectSame,
-       [](const Check& check) {
+// x + c with y, over all small ranges.
+void Compare(BinaryOp op) {
+  EachRange(-3, 3, 2, [&](Range x) {
+    EachRange(-3, 3, 2, [&](Range y) {
+      Each(-2, 2, [&](int64_t c) {
+        Check(MakeBinary(op, kX + c, kY), {{"x", x}, {"y", y}});
+        Check(MakeBinary(op, kX + kY, kY + c), {{"x", x}, {"y", y}});
+      });
+    });
+  });
+}
+
+// `example`, where kExample says what is known, becomes `becomes`.
+struct Row {
+  const char* example;
+  const char* becomes;
+  std::function<void()> everywhere;
+};
+const Variables kExample = {{"x", {-30, 30}}, {"y", {0, 3}}, {"z", {-7, 7}}, {"n", {4, 9}}};
+
+const std::vector<Row>& Rows() {
+  static const auto* rows = new std::vector<Row>{
+      {"select((%x < 1), %y, %y)", "%y",
+       [] {
          Each(-2, 2,
-              [&](int64_t c) { check(MakeSelect(Lt(kX, IntLit(c)), kX + c, kX + c), kWide); });
+              [&](int64_t c) { Check(MakeSelect(Lt(kX, IntLit(c)), kX + c, kX + c), kWide); });
        }},
-      {SimplifyRule::kSum,
-       [](const Check& check) {
+      {"((%x * 2) + ((%y - %x) * 2))", "(%y * 2)",
+       [] {
          const Variables both = {{"x", {-4, 4}}, {"y", {-3, 3}}};
          Each(-3, 3, [&](int64_t a) {
            Each(-3, 3, [&](int64_t b) {
-             check((kX * a + kY) * b - kX, both);
-             check((kX + a) * (kY + b) - kX * kY, both);
-             check(MakeUnary(UnaryOp::kNeg, kX * a - kY) + kX * b, both);
+             Check((kX * a + kY) * b - kX, both);
+             Check((kX + a) * (kY + b) - kX * kY, both);
+             Check(MakeUnary(UnaryOp::kNeg, kX * a - kY) + kX * b, both);
            });
          });
        }},
-      {SimplifyRule::kRecombine,
-       [](const Check& check) {
+      {"(((%x // 4) * 8) + ((%x % 4) * 2))", "(%x * 2)",
+       [] {
          Each(1, 6, [&](int64_t n) {
            Each(-3, 3, [&](int64_t k) {
              Each(-3, 3, [&](int64_t offset) {
                const Expr x = kX + offset;
-               check(FloorDiv(x, n) * (n * k) + Mod(x, n) * k + kX, kWide);
-               check(FloorDiv(x, n) * (n * k + 1) + Mod(x, n) * k, kWide);  // almost
+               Check(FloorDiv(x, n) * (n * k) + Mod(x, n) * k + kX, kWide);
+               Check(FloorDiv(x, n) * (n * k + 1) + Mod(x, n) * k, kWide);  // almost
              });
            });
          });
        }},
-      {SimplifyRule::kDivideSmall,
-       [](const Check& check) {
+      {"(%y // %n)", "0",
+       [] {
          EachRange(-3, 5, 3, [&](Range x) {
            EachRange(-5, 7, 3, [&](Range y) {
              if (y.min <= 0 && y.max >= 0) return;
-             check(FloorDiv(kX, kY), {{"x", x}, {"y", y}});
+             Check(FloorDiv(kX, kY), {{"x", x}, {"y", y}});
            });
          });
        }},
-      {SimplifyRule::kDivideSplit,
-       [](const Check& check) {
+      {"(((%x * 4) + %z) // 4)", "(%x + (%z // 4))",
+       [] {
          Each(1, 6, [&](int64_t n) {
            Each(-2, 2, [&](int64_t k) {
              Each(-7, 7, [&](int64_t offset) {
-               check(FloorDiv(kX * (n * k) + kY + offset, n), {{"x", {-3, 3}}, {"y", {-7, 7}}});
+               Check(FloorDiv(kX * (n * k) + kY + offset, n), {{"x", {-3, 3}}, {"y", {-7, 7}}});
              });
            });
          });
        }},
-      {SimplifyRule::kDivideConstant,
-       [](const Check& check) {
+      {"((%y + 8) // 6)", "1",
+       [] {
          Each(1, 6, [&](int64_t n) {
-           EachRange(-13, 13, 6, [&](Range x) { check(FloorDiv(kX, n), {{"x", x}}); });
+           EachRange(-13, 13, 6, [&](Range x) { Check(FloorDiv(kX, n), {{"x", x}}); });
          });
        }},
-      {SimplifyRule::kDivideTile,
-       [](const Check& check) {
+      {"(((%x * 4) + %y) // 8)", "(%x // 2)",
+       [] {
          Each(2, 4, [&](int64_t g) {
            Each(2, 4, [&](int64_t d) {
              Each(-3, 3, [&](int64_t offset) {
                Each(0, g, [&](int64_t widest) {  // r too wide by one, too
-                 check(FloorDiv(kX * g + kY + offset, g * d), {{"x", {-9, 9}}, {"y", {0, widest}}});
+                 Check(FloorDiv(kX * g + kY + offset, g * d), {{"x", {-9, 9}}, {"y", {0, widest}}});
                });
              });
            });
          });
        }},
-      {SimplifyRule::kDivideNested,
-       [](const Check& check) {
+      {"(((%x // 3) + 1) // 4)", "((%x + 3) // 12)",
+       [] {
          Each(2, 4, [&](int64_t p) {
            Each(2, 4, [&](int64_t d) {
-             Each(-5, 5, [&](int64_t k) { check(FloorDiv(FloorDiv(kX, p) + k, d), kWide); });
+             Each(-5, 5, [&](int64_t k) { Check(FloorDiv(FloorDiv(kX, p) + k, d), kWide); });
            });
          });
        }},
-      {SimplifyRule::kModuloSmall,
-       [](const Check& check) {
+      {"(%y % %n)", "%y",
+       [] {
          EachRange(-3, 5, 3, [&](Range x) {
            EachRange(-5, 7, 3, [&](Range y) {
              if (y.min <= 0 && y.max >= 0) return;
-             check(Mod(kX, kY), {{"x", x}, {"y", y}});
+             Check(Mod(kX, kY), {{"x", x}, {"y", y}});
            });
          });
        }},
-      {SimplifyRule::kModuloSplit,
-       [](const Check& check) {
+      {"(((%x * 4) + %z) % 4)", "(%z % 4)",
+       [] {
          Each(1, 6, [&](int64_t n) {
            Each(-7, 7, [&](int64_t c) {
              Each(-7, 7, [&](int64_t offset) {
-               check(Mod(kX * c + kY + offset, n), {{"x", {-3, 3}}, {"y", {-4, 4}}});
+               Check(Mod(kX * c + kY + offset, n), {{"x", {-3, 3}}, {"y", {-4, 4}}});
              });
            });
          });
        }},
-      {SimplifyRule::kModuloNested,
-       [](const Check& check) {
+      {"((%x % 8) % 4)", "(%x % 4)",
+       [] {
          Each(2, 4, [&](int64_t d) {
            Each(1, 4, [&](int64_t n) {
              Each(-3, 3, [&](int64_t c) {
-               check(Mod(Mod(kX, d * n) * c + 1, d), kWide);
-               check(Mod(Mod(kX, d * n + 1) * c, d), kWide);  // no multiple
+               Check(Mod(Mod(kX, d * n) * c + 1, d), kWide);
+               Check(Mod(Mod(kX, d * n + 1) * c, d), kWide);  // no multiple
              });
            });
          });
        }},
-      {SimplifyRule::kModuloOneTurn,
-       [](const Check& check) {
+      {"((%y + 8) % 6)", "(%y + 2)",
+       [] {
          Each(1, 6, [&](int64_t n) {
-           EachRange(-13, 13, 6, [&](Range x) { check(Mod(kX, n), {{"x", x}}); });
+           EachRange(-13, 13, 6, [&](Range x) { Check(Mod(kX, n), {{"x", x}}); });
          });
        }},
-      {SimplifyRule::kModuloTile,
-       [](const Check& check) {
+      {"(((%x * 4) + %y) % 8)", "(((%x % 2) * 4) + %y)",
+       [] {
          Each(2, 4, [&](int64_t g) {
            Each(2, 4, [&](int64_t d) {
              Each(-3, 3, [&](int64_t offset) {
                Each(0, g, [&](int64_t widest) {
-                 check(Mod(kX * g + kY + offset, g * d), {{"x", {-9, 9}}, {"y", {0, widest}}});
+                 Check(Mod(kX * g + kY + offset, g * d), {{"x", {-9, 9}}, {"y", {0, widest}}});
                });
              });
            });
          });
        }},
-      {SimplifyRule::kSameCondition,
-       [](const Check& check) {
+      {"((%x < 1) && (%x < 1))", "(%x < 1)",
+       [] {
          Each(-2, 2, [&](int64_t c) {
            const Expr condition = Lt(kX, IntLit(c)), other = Lt(kX, IntLit(c + 1));
            for (BinaryOp op : {BinaryOp::kAnd, BinaryOp::kOr, BinaryOp::kEq, BinaryOp::kNe}) {
-             check(MakeBinary(op, condition, condition), kWide);
-             check(MakeBinary(op, condition, other), kWide);
+             Check(MakeBinary(op, condition, condition), kWide);
+             Check(MakeBinary(op, condition, other), kWide);
            }
          });
        }},
+      {"((%y < 4) == (%y < 4))", "true", [] {}},
+      {"min(%y, %n)", "%y", [] { Compare(BinaryOp::kMin); }},
+      {"max(%y, %n)", "%n", [] { Compare(BinaryOp::kMax); }},
+      {"(%y < %n)", "true", [] { Compare(BinaryOp::kLt); }},
+      {"(%n < %y)", "false", [] {}},
+      {"(%y <= 3)", "true", [] { Compare(BinaryOp::kLe); }},
+      {"(%n <= %y)", "false", [] {}},
+      {"((%x + %y) == (%y + %x))", "true", [] { Compare(BinaryOp::kEq); }},
+      {"(%y != %n)", "true", [] { Compare(BinaryOp::kNe); }},
   };
   return *rows;
 }
 
-// The rules that compare two sides: x + c with y, over all small ranges.
-const std::map<SimplifyRule, std::vector<BinaryOp>> kComparisons = {
-    {SimplifyRule::kMin, {BinaryOp::kMin}},
-    {SimplifyRule::kMax, {BinaryOp::kMax}},
-    {SimplifyRule::kLess, {BinaryOp::kLt}},
-    {SimplifyRule::kLessEqual, {BinaryOp::kLe}},
-    {SimplifyRule::kEqual, {BinaryOp::kEq, BinaryOp::kNe}},
-};
-
 TEST(SimplifyRules, EachHoldsOverAllSmallIntegers) {
-  for (int id = 0; id < static_cast<int>(SimplifyRule::kCount); ++id) {
-    SCOPED_TRACE("rule " + std::to_string(id));
-    const auto rule = static_cast<SimplifyRule>(id);
-    std::set<SimplifyRule> used;
-    const Check check = [&](const Expr& e, const Variables& variables) {
-      if (!HasFailure()) CheckEverywhere(e, variables, &used);
-    };
-    if (const auto row = Rows().find(rule); row != Rows().end()) row->second(check);
-    if (const auto row = kComparisons.find(rule); row != kComparisons.end()) {
-      for (BinaryOp op : row->second) {
-        EachRange(-3, 3, 2, [&](Range x) {
-          EachRange(-3, 3, 2, [&](Range y) {
-            Each(-2, 2, [&](int64_t c) {
-              check(MakeBinary(op, kX + c, kY), {{"x", x}, {"y", y}});
-              check(MakeBinary(op, kX + kY, kY + c), {{"x", x}, {"y", y}});
-            });
-          });
-        });
-      }
-    }
-    EXPECT_TRUE(used.contains(rule)) << "no row of this test uses it";
+  RangeMap ranges;
+  for (const auto& [name, range] : kExample) ranges.SetVar(name, range);
+  for (const Row& row : Rows()) {
+    SCOPED_TRACE(row.example);
+    const auto example =
+        ParseExpr(row.example, {.variable = [](auto) { return std::optional(DType::kI32); }});
+    ASSERT_TRUE(example.ok()) << example.status();
+    EXPECT_EQ(Print(Simplify(*example, ranges)), row.becomes);
+    row.everywhere();
     if (HasFailure()) return;
   }
 }

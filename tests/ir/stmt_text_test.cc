@@ -179,7 +179,7 @@ TEST(StmtText, FieldsMayComeInAnyOrderAndBeLeftOut) {
 fn k "" { launch {threads = 64, grid = [1, 1, 1]} async_wait {} })");
   ASSERT_TRUE(fn.ok()) << fn.status();
   EXPECT_EQ(fn->threads, 64);
-  EXPECT_EQ(Print(fn->fn.body), "async_wait {pending = 0}\n");
+  EXPECT_THAT(Print(*fn), testing::HasSubstr("\n  async_wait {pending = 0}\n}\n"));
 }
 
 TEST(StmtText, ErrorsNameLineColumnAndWhatWasExpected) {

@@ -144,8 +144,7 @@ FAULTS = [
     F(SIMPLIFY, "bounds.min >= 0 && bounds.max < size", "bounds.max < size"),
     F(SIMPLIFY, "*period % divisor != 0", "*period < divisor"),
     F(SIMPLIFY, "sum.terms[j].coefficient != wanted", "sum.terms[j].coefficient < wanted"),
-    F(SIMPLIFY, "if (!ProveLess(n->b, n->a, ranges_)) return nullptr;",
-      "if (!ProveLessEqual(n->b, n->a, ranges_)) return nullptr;"),
+    F(SIMPLIFY, "return ProveLess(n->b, n->a, ranges_) ?", "return ProveLessEqual(n->b, n->a, ranges_) ?"),
     F(RANGES, "b.max - 1)}", "b.max - (@ ? 2 : 1))}"),
     F(RANGES, "kNoLimit ? a : FloorDivide(a, b)", "kNoLimit ? a : @ ? a / b : FloorDivide(a, b)"),
     F(RANGES, "Bounds(extent, *this).max - 1", "Bounds(extent, *this).max - 2"),
@@ -184,8 +183,8 @@ FAULTS = [
     F(STMT, "ReadsConstants(part)", "true"),
     F(STMT, "by.max >= 8 * SizeOf(e->dtype)", "false"),
     F(STMT, "!prover_.Less(IntLit(0), n->b)", "false"),
-    F("ir/shared_layout.cc", "SaturatedSum(layout.total_bytes, alloc->alignment - 1) / alloc->alignment *\n"
-                             "                     alloc->alignment", "layout.total_bytes"),
+    F("ir/shared_layout.cc",
+      "SaturatedSum(layout.total_bytes, alloc.alignment - 1) / alloc.alignment * alloc.alignment", "layout.total_bytes"),
     F("ir/module_verify.h", "type != nullptr && inside.ShapeError(*type).empty()", "type != nullptr"),
     # ---- what the interpreter knows of the units of a GPU
     F("interp/lane_memory.cc", "Note(adders_[offset], by);", ""),

@@ -5,6 +5,7 @@
 
 #include "compiler/ir/graph_text.h"
 #include "compiler/ir/graph_verify.h"
+#include "tests/passes/operation_lines.h"
 
 namespace hackc::passes {
 namespace {
@@ -39,9 +40,7 @@ std::vector<std::string> Fused(const std::string& text) {
   if (!graph.ok()) return {};
   ir::GraphModule fused = FuseProjections(*graph);
   EXPECT_THAT(ir::VerifyGraph(fused), IsEmpty());
-  std::vector<std::string> ops;
-  for (const ir::GraphOp& op : fused.segments[0].ops) ops.push_back(ir::Print(op));
-  return ops;
+  return test::OperationLines(ir::Print(fused));
 }
 
 TEST(FuseProjections, SiblingsBecomeOneLinear) {

@@ -9,6 +9,7 @@
 #include "compiler/ir/tensor_verify.h"
 #include "compiler/passes/tensor/dead_values.h"
 #include "compiler/passes/tensor/inline_views.h"
+#include "tests/passes/operation_lines.h"
 
 namespace hackc::passes {
 namespace {
@@ -54,11 +55,7 @@ ir::TensorModule Lower(const std::string& op, std::string_view result = "%out") 
 }
 
 std::vector<std::string> Ops(const ir::TensorModule& module) {
-  std::vector<std::string> texts;
-  for (const ir::TensorSegment& segment : module.segments) {
-    for (const ir::TensorOp& op : segment.ops) texts.push_back(ir::Print(op));
-  }
-  return texts;
+  return test::OperationLines(ir::Print(module));
 }
 
 TEST(LowerGraph, LinearSumsInF32AndRoundsOnce) {

@@ -63,7 +63,7 @@ inline absl::StatusOr<std::map<std::string, interp::TensorData>> RunLaunches(
   int updates = 0;
   size_t number = 0;
   for (const ir::LoopSegment& segment : loops.segments) {
-    ir::Segment<LaunchOp> copy = ir::WithoutOps<LaunchOp>(segment);
+    ir::Segment<LaunchOp> copy{segment};
     for (const ir::LoopLaunch& launch : segment.ops) {
       copy.ops.push_back(
           {launch.results.empty() ? "update." + std::to_string(updates++) : launch.results[0].first,

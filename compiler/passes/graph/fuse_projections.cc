@@ -4,7 +4,6 @@
 #include <map>
 
 #include "absl/strings/str_split.h"
-#include "compiler/ir/graph_fields.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/name_set.h"
 

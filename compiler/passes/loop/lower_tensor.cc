@@ -172,7 +172,7 @@ LoopModule LowerTensor(const TensorModule& module) {
             FindOr(values.updated_states, scatter->state, scatter->state);
       }
     }
-    LoopSegment loops = WithoutOps<LoopLaunch>(segment);
+    LoopSegment loops{segment};
     loops.ops = SegmentFusion(values, segment).Run();
     for (size_t i = 0; i < segment.results.size(); ++i) {
       values.types[segment.results[i]] = values.types.at(segment.yields[i]);

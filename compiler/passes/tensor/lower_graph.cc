@@ -77,7 +77,7 @@ class Lowering {
   }
 
   TensorSegment LowerSegment(const GraphSegment& segment) {
-    TensorSegment result = WithoutOps<TensorOp>(segment);
+    TensorSegment result{segment};
     for (const Carry& carry : segment.carries) Declare(carry.name, TypeOf(carry.initial));
     ops_ = &result.ops;
     for (const GraphOp& op : segment.ops) {
