@@ -77,20 +77,9 @@ absl::StatusOr<std::optional<ir::DType>> StorageDType(program::DType dtype) {
   return absl::InvalidArgumentError("dtype: expected float32, bfloat16 or float16");
 }
 
-frontend::SymbolRange RangeOr(const ShapeRange& range, frontend::SymbolRange otherwise) {
-  if (range.min == 0 && range.max == 0) return otherwise;
-  return {range.min, range.max};
-}
-
 absl::StatusOr<ir::GraphModule> BuildGraph(const CompileRequest& request) {
-  frontend::FrontendOptions options;
+  frontend::FrontendOptions options{request};
   HACKC_ASSIGN_OR_RETURN(options.dtype, StorageDType(request.dtype));
-  options.batch = RangeOr(request.batch, options.batch);
-  options.seq = RangeOr(request.seq, options.seq);
-  options.past = RangeOr(request.past, options.past);
-  options.page_size = request.page_size;
-  options.last_logits = request.last_logits;
-  options.layers = request.layers;
   return frontend::BuildGraph(request.config_json, options);
 }
 
@@ -255,19 +244,7 @@ absl::StatusOr<Plan> PlanGraph(const std::string& graph_text, const std::string&
 }
 
 absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source) {
-  auto start = std::chrono::steady_clock::now();
-  HACKC_ASSIGN_OR_RETURN(
-      toolchain::Cubin cubin,
-      toolchain::CompileCubin(source.cuda, source.kernel.entry, source.kernel.arch));
-  CompiledKernel compiled;
-  compiled.cubin = std::move(cubin.bytes);
-  compiled.registers = cubin.registers;
-  compiled.spill_bytes = cubin.spill_bytes;
-  compiled.static_shared_bytes = cubin.static_shared_bytes;
-  compiled.log = std::move(cubin.warnings);
-  std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  compiled.nvrtc_ms = took.count();
-  return compiled;
+  return toolchain::CompileCubin(source.cuda, source.kernel.entry, source.kernel.arch);
 }
 
 absl::StatusOr<Reference> ReferenceKernel(const std::string& loop_text, const std::string& arch) {
@@ -281,9 +258,7 @@ absl::StatusOr<Reference> ReferenceKernel(const std::string& loop_text, const st
     reference.source.key_fields = KernelKeyFields(target.arch, cuda.text);
     reference.source.cuda = std::move(cuda.text);
     reference.buffers = program::UsesOf(loop);
-    const program::Rounding rounding = program::RoundingOf(loop);
-    reference.longest_reduction = rounding.longest_reduction;
-    reference.coarsest = rounding.coarsest;
+    reference.rounding = program::RoundingOf(loop);
     return reference;
   });
 }

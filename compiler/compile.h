@@ -23,26 +23,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/frontend/shapes.h"
 #include "compiler/program/program.h"
+#include "compiler/toolchain/nvrtc.h"
 
 namespace hackc {
 
-// Inclusive bounds; 0/0 means the default.
-struct ShapeRange {
-  int64_t min = 0;
-  int64_t max = 0;
-};
-
-struct CompileRequest {
+struct CompileRequest : frontend::Shapes {
   std::string name;         // for people; not part of any key
   std::string config_json;  // Hugging Face config.json, old or transformers-5 keys
   program::DType dtype = program::DType::kUnspecified;  // unspecified: the config's, else bfloat16
-  ShapeRange batch;                                     // default 1..1
-  ShapeRange seq;                                       // default 1..2048
-  ShapeRange past;                                      // default 0..0, which is without a cache
-  int64_t page_size = 0;     // positions in a page of the cache; 0: no pages
-  bool last_logits = false;  // of one position of each sequence only
-  int32_t layers = 0;        // 0: all
   std::string arch = "sm_90a";
 };
 
@@ -71,14 +61,7 @@ struct Plan {
   std::vector<StageTime> times;
 };
 
-struct CompiledKernel {
-  std::string cubin;
-  uint32_t registers = 0;
-  uint32_t spill_bytes = 0;
-  uint32_t static_shared_bytes = 0;
-  std::string log;  // NVRTC's warnings
-  double nvrtc_ms = 0;
-};
+using CompiledKernel = toolchain::Cubin;
 
 // Fields that decide a program: canonical Graph IR text, shape ranges, arch, code generation
 // version. The NVRTC version is added by the caller (see NvrtcVersion). Runs the front end: errors
@@ -103,9 +86,8 @@ absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source);
 // run both on made-up data.
 struct Reference {
   KernelSource source;
-  std::vector<program::BufferUse> buffers;             // one for each buffer parameter, in order
-  int64_t longest_reduction = 1;                       // with symbols at their upper bounds
-  program::DType coarsest = program::DType::kFloat32;  // of the types that values are rounded to
+  std::vector<program::BufferUse> buffers;  // one for each buffer parameter, in order
+  program::Rounding rounding;
 };
 // `loop_text`: a KernelSource's ir["loop"]. INVALID_ARGUMENT when it is no Loop IR.
 absl::StatusOr<Reference> ReferenceKernel(const std::string& loop_text, const std::string& arch);

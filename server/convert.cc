@@ -181,7 +181,10 @@ absl::Status ReadThree(const char* field, const RepeatedField<uint32_t>& values,
   return absl::OkStatus();
 }
 
-ShapeRange Read(const v1::Range& range) { return {range.min(), range.max()}; }
+// 0/0 is what is not given.
+void ReadGiven(const v1::Range& range, frontend::ShapeRange* out) {
+  if (range.min() != 0 || range.max() != 0) *out = {range.min(), range.max()};
+}
 
 }  // namespace
 
@@ -239,12 +242,12 @@ v1::worker::PlanResult ToProto(const Plan& plan) {
 
 v1::worker::CompiledKernel ToProto(const CompiledKernel& kernel) {
   v1::worker::CompiledKernel out;
-  out.set_cubin(kernel.cubin);
+  out.set_cubin(kernel.bytes);
   out.set_registers(kernel.registers);
   out.set_spill_bytes(kernel.spill_bytes);
   out.set_static_shared_bytes(kernel.static_shared_bytes);
-  out.set_log(kernel.log);
-  out.set_nvrtc_ms(kernel.nvrtc_ms);
+  out.set_log(kernel.warnings);
+  out.set_nvrtc_ms(kernel.milliseconds);
   return out;
 }
 
@@ -259,8 +262,8 @@ v1::worker::Reference ToProto(const Reference& reference) {
     message->set_written(use.written);
     WriteUnlessZero(use.below, [&] { return message->mutable_below(); });
   }
-  out.set_longest_reduction(reference.longest_reduction);
-  out.set_coarsest(static_cast<v1::DType>(reference.coarsest));
+  out.set_longest_reduction(reference.rounding.longest_reduction);
+  out.set_coarsest(static_cast<v1::DType>(reference.rounding.coarsest));
   return out;
 }
 
@@ -313,9 +316,9 @@ absl::StatusOr<CompileRequest> RequestFromProto(const v1::worker::PlanCall& call
   request.name = call.name();
   request.config_json = call.config_json();
   request.dtype = static_cast<program::DType>(call.dtype());
-  request.batch = Read(call.batch());
-  request.seq = Read(call.seq());
-  request.past = Read(call.past());
+  ReadGiven(call.batch(), &request.batch);
+  ReadGiven(call.seq(), &request.seq);
+  ReadGiven(call.past(), &request.past);
   request.page_size = call.page_size();
   request.last_logits = call.last_logits();
   request.layers = call.layers();

@@ -64,10 +64,8 @@ std::string CallText(const CompileRequest& request) {
   std::string line = absl::StrCat("# pass: program  target: ", request.arch);
   const auto dtype = static_cast<size_t>(request.dtype);
   if (dtype > 0 && dtype < std::size(kDTypes)) absl::StrAppend(&line, "  dtype: ", kDTypes[dtype]);
-  const auto add_range = [&](const char* name, const ShapeRange& range) {
-    if (range.min != 0 || range.max != 0) {
-      absl::StrAppend(&line, "  ", name, ": ", range.min, "..", range.max);
-    }
+  const auto add_range = [&](const char* name, const frontend::ShapeRange& range) {
+    absl::StrAppend(&line, "  ", name, ": ", range.min, "..", range.max);
   };
   add_range("batch", request.batch);
   add_range("seq", request.seq);

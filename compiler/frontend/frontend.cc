@@ -17,7 +17,7 @@ constexpr int64_t kMaxExtent = int64_t{1} << 20;
 constexpr int64_t kMaxTokens = int64_t{1}
                                << 24;  // batch x seq: offsets of activations fit 64 bits by far
 
-absl::Status CheckRange(const SymbolRange& range, const std::string& name, int64_t least) {
+absl::Status CheckRange(const ShapeRange& range, const std::string& name, int64_t least) {
   if (range.min >= least && range.min <= range.max && range.max <= kMaxExtent) {
     return absl::OkStatus();
   }

@@ -20,29 +20,17 @@
 // ...". Thread safety: pure functions.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "compiler/frontend/shapes.h"
 #include "compiler/ir/graph.h"
 
 namespace hackc::frontend {
 
-// Inclusive bounds of a runtime symbol.
-struct SymbolRange {
-  int64_t min = 1;
-  int64_t max = 1;
-};
-
-struct FrontendOptions {
+struct FrontendOptions : Shapes {
   std::optional<ir::DType> dtype;  // storage; absent: the config's, else bfloat16
-  SymbolRange batch{1, 1};
-  SymbolRange seq{1, 2048};
-  SymbolRange past{0, 0};  // max 0: prefill only, no cache
-  int64_t page_size = 0;   // positions of the cache in a page; 0: each sequence's lie in a row
-  bool last_logits = false;
-  int64_t layers = 0;  // only the first so many; 0: all
 };
 
 absl::StatusOr<ir::GraphModule> BuildGraph(const std::string& config_json,

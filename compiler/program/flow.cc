@@ -29,9 +29,9 @@ class FlowMaker {
 
  private:
   int Find(const std::string& name) const {
-    auto it = ids_.find(name);
-    HACKC_CHECK(it != ids_.end()) << "value %" << name << " is not defined before its use";
-    return it->second;
+    const int* id = FindOrNull(ids_, name);
+    HACKC_CHECK(id != nullptr) << "value %" << name << " is not defined before its use";
+    return *id;
   }
 
   void Name(const std::string& name, int id) {
@@ -39,9 +39,8 @@ class FlowMaker {
   }
 
   void AddSource(const ir::SourceDecl& source, const ir::LoopSegment* segment) {
-    static constexpr FlowValue::Kind kKinds[] = {FlowValue::Kind::kInput, FlowValue::Kind::kWeight,
-                                                 FlowValue::Kind::kConstant,
-                                                 FlowValue::Kind::kState};
+    using Kind = Buffer::Kind;
+    static constexpr Kind kKinds[] = {Kind::kInput, Kind::kWeight, Kind::kConstant, Kind::kState};
     FlowValue value{source.name, source.type, kKinds[static_cast<size_t>(source.kind)], &source,
                     source.weight_name};
     if (segment != nullptr) ResolveLayer(*segment, value);
@@ -63,7 +62,7 @@ class FlowMaker {
         << "%" << value.name << ": weight name " << value.weight_name;
     if (segment.count == 1) return;
     value.section = static_cast<int>(flow_.sections.size());
-    value.per_iteration = per_layer || value.kind == FlowValue::Kind::kState;
+    value.per_iteration = per_layer || value.kind == Buffer::Kind::kState;
   }
 
   void AddSegment(const ir::LoopSegment& segment) {
@@ -121,9 +120,9 @@ class FlowMaker {
       HACKC_CHECK(first || (!it->second && !Writes(buffer)))
           << "launch of " << launch.fn.fn.name << " writes %" << launch.args[i]
           << " and names it twice";
-      bool made = false;
-      for (const auto& [name, type] : launch.results) made |= name == launch.args[i];
-      HACKC_CHECK(made == (Writes(buffer) && flow_.values[id].kind != FlowValue::Kind::kState))
+      using Result = std::pair<std::string, ir::ValueType>;
+      const bool made = FindBy(launch.results, &Result::first, launch.args[i]) != nullptr;
+      HACKC_CHECK(made == (Writes(buffer) && flow_.values[id].kind != Buffer::Kind::kState))
           << "launch of " << launch.fn.fn.name << ": %" << launch.args[i] << " is bound to @"
           << buffer.name;
       result.args.push_back(id);

@@ -12,17 +12,17 @@
 #include <vector>
 
 #include "compiler/ir/loop_module.h"
+#include "compiler/program/program.h"
 
 namespace hackc::program {
 
 struct FlowValue {
-  enum class Kind { kInput, kWeight, kConstant, kState, kPrepared, kTemporary };
   std::string name;
   ir::ValueType type;
-  Kind kind = Kind::kTemporary;
-  const ir::SourceDecl* source = nullptr;  // of the module; null for what a launch makes
-  std::string weight_name;                 // kWeight; holds "{layer}" when repeated
-  int section = -1;                        // the repeated section it lives in; -1 outside of any
+  Buffer::Kind kind = Buffer::Kind::kWorkspace;  // of what launches make; kPrepared once settled
+  const ir::SourceDecl* source = nullptr;        // of the module; null for what a launch makes
+  std::string weight_name;                       // kWeight; holds "{layer}" when repeated
+  int section = -1;  // the repeated section it lives in; -1 outside of any
   int first_layer = 0;
   // kWeight, kState, kPrepared: one tensor for each iteration of the section.
   bool per_iteration = false;

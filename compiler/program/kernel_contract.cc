@@ -16,16 +16,13 @@ namespace {
 // Widest access to each buffer, in bytes.
 std::map<std::string, uint32_t> WidestAccesses(const ir::KernelFn& kernel) {
   std::map<std::string, uint32_t> widest;
-  std::map<std::string, int> sizes;
-  for (const ir::BufferDecl& buffer : kernel.fn.buffers) {
-    sizes[buffer.name] = ir::SizeOf(buffer.dtype);
-    widest[buffer.name] = static_cast<uint32_t>(ir::SizeOf(buffer.dtype));
-  }
-  auto note = [&](const std::string& buffer, int elements, int bytes) {
-    const int* size = FindOrNull(sizes, buffer);
-    if (!size) return;
-    widest[buffer] = std::max(widest[buffer], static_cast<uint32_t>(elements * *size + bytes));
+  auto note = [&](const std::string& name, int elements, int bytes) {
+    const auto* buffer = FindBy(kernel.fn.buffers, &ir::BufferDecl::name, name);
+    if (buffer == nullptr) return;  // the block's own memory
+    bytes += elements * ir::SizeOf(buffer->dtype);
+    widest[name] = std::max(widest[name], static_cast<uint32_t>(bytes));
   };
+  for (const ir::BufferDecl& buffer : kernel.fn.buffers) note(buffer.name, 1, 0);
   ir::WalkStmts(
       kernel.fn.body, [&](const ir::VectorLoad& load) { note(load.source, load.width, 0); },
       [&](const ir::VectorStore& store) { note(store.target, store.width, 0); },
@@ -42,10 +39,19 @@ DType FromIr(ir::DType dtype) {
   return kOf[static_cast<size_t>(dtype)];
 }
 
+std::vector<Symbol> FromIr(const std::vector<ir::SymbolDecl>& symbols) {
+  std::vector<Symbol> result;
+  for (const ir::SymbolDecl& s : symbols) result.push_back({s.name, s.min, s.max});
+  return result;
+}
+
 Kernel MakeContract(const ir::LoopFn& loop, const ir::KernelFn& kernel, const std::string& entry,
                     const std::string& arch) {
-  Kernel contract{
-      .name = kernel.fn.name, .computes = kernel.fn.computes, .entry = entry, .arch = arch};
+  Kernel contract{.name = kernel.fn.name,
+                  .computes = kernel.fn.computes,
+                  .entry = entry,
+                  .arch = arch,
+                  .valid = FromIr(kernel.fn.symbols)};
   uint32_t offset = 0;
   auto add = [&](Param param) {
     param.offset = offset;
@@ -62,7 +68,6 @@ Kernel MakeContract(const ir::LoopFn& loop, const ir::KernelFn& kernel, const st
   }
   for (const ir::SymbolDecl& symbol : kernel.fn.symbols) {
     add({.kind = Param::Kind::kSymbolI32, .name = symbol.name, .size = 4, .symbol = symbol.name});
-    contract.valid.push_back({symbol.name, symbol.min, symbol.max});
   }
   HACKC_CHECK(kernel.grid.size() == contract.grid.size()) << kernel.fn.name;
   for (size_t i = 0; i < contract.grid.size(); ++i) contract.grid[i] = FromExpr(kernel.grid[i]);

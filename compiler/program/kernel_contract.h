@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "compiler/ir/stmt.h"
 #include "compiler/program/program.h"
@@ -19,5 +20,6 @@ Kernel MakeContract(const ir::LoopFn& loop, const ir::KernelFn& kernel, const st
                     const std::string& arch);
 
 DType FromIr(ir::DType dtype);
+std::vector<Symbol> FromIr(const std::vector<ir::SymbolDecl>& symbols);
 
 }  // namespace hackc::program

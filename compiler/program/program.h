@@ -53,6 +53,7 @@ struct Buffer {
   uint32_t layer_step = 1;
   DimExpr offset;    // kWorkspace: bytes from the slab's start, a multiple of 256
   std::string data;  // kConstant
+  bool operator==(const Buffer&) const = default;
 };
 
 struct TensorMapRecipe {
@@ -104,6 +105,12 @@ struct BufferUse {
   bool read = false;
   bool written = false;
   DimExpr below;  // integers that index another buffer are below this; absent for others
+};
+
+// What the error of a kernel's result may depend on; not part of a Program.
+struct Rounding {
+  int64_t longest_reduction = 1;     // with symbols at their upper bounds
+  DType coarsest = DType::kFloat32;  // of the types that values are rounded to
 };
 
 struct BufferRef {

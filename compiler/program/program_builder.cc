@@ -22,13 +22,6 @@ namespace {
 
 constexpr char kFormatVersion[] = "1";
 
-// Equal but for their place in the list of buffers.
-bool SameBuffer(const Buffer& a, const Buffer& b) {
-  return a.kind == b.kind && a.name == b.name && a.dtype == b.dtype && a.shape == b.shape &&
-         a.weight_name == b.weight_name && a.repeat_count == b.repeat_count &&
-         a.first_layer == b.first_layer && a.layer_step == b.layer_step && a.data == b.data;
-}
-
 class Builder {
  public:
   explicit Builder(const std::string& arch) {
@@ -37,13 +30,13 @@ class Builder {
   }
 
   void AddEntry(const std::string& name, const ir::LoopModule& module) {
-    AddSymbols(module);
-    if (plan_.program.entry_points.empty()) plan_.program.model = module.name;
-    earlier_buffers_ = plan_.program.buffers.size();
-    entry_ = {.name = name};
-    for (const ir::SymbolDecl& symbol : module.symbols) {
-      entry_.symbols.push_back({symbol.name, symbol.min, symbol.max});
+    entry_ = {.name = name, .symbols = FromIr(module.symbols)};
+    if (plan_.program.entry_points.empty()) {
+      plan_.program.model = module.name;
+      plan_.program.symbols = entry_.symbols;
     }
+    CoverSymbols();
+    earlier_buffers_ = plan_.program.buffers.size();
     flow_ = MakeFlow(module);
     SplitPrepare(flow_);
     groups_ = SettleCarries(flow_);
@@ -61,13 +54,11 @@ class Builder {
   ProgramPlan Take() { return std::move(plan_); }
 
  private:
-  void AddSymbols(const ir::LoopModule& module) {
+  void CoverSymbols() {
     std::vector<Symbol>& symbols = plan_.program.symbols;
-    const bool first = plan_.program.entry_points.empty();
-    HACKC_CHECK(first || symbols.size() == module.symbols.size()) << module.name;
-    for (size_t i = 0; i < module.symbols.size(); ++i) {
-      const ir::SymbolDecl& symbol = module.symbols[i];
-      if (first) symbols.push_back({symbol.name, symbol.min, symbol.max});
+    HACKC_CHECK(symbols.size() == entry_.symbols.size()) << entry_.name;
+    for (size_t i = 0; i < symbols.size(); ++i) {
+      const Symbol& symbol = entry_.symbols[i];
       HACKC_CHECK(symbols[i].name == symbol.name) << "symbol " << symbol.name;
       symbols[i].min = std::min(symbols[i].min, symbol.min);
       symbols[i].max = std::max(symbols[i].max, symbol.max);
@@ -78,7 +69,7 @@ class Builder {
   // What the caller binds stands first, used or not.
   void AddCallerBuffers() {
     for (size_t i = 0; i < flow_.values.size(); ++i) {
-      if (flow_.values[i].kind != FlowValue::Kind::kInput) continue;
+      if (flow_.values[i].kind != Buffer::Kind::kInput) continue;
       entry_.inputs.push_back(BufferOf(static_cast<int>(i)));
     }
     for (int output : flow_.outputs) entry_.outputs.push_back(BufferOf(output));
@@ -86,13 +77,14 @@ class Builder {
 
   // The id of `buffer`; that of an equal one which an earlier entry point has.
   uint32_t AddBuffer(Buffer buffer) {
-    const bool own =
-        buffer.kind == Buffer::Kind::kWorkspace || buffer.kind == Buffer::Kind::kPrepared;
+    using Kind = Buffer::Kind;
+    const bool own = buffer.kind == Kind::kWorkspace || buffer.kind == Kind::kPrepared;
     for (size_t i = 0; i < earlier_buffers_ && !own; ++i) {
       const Buffer& other = plan_.program.buffers[i];
-      if (SameBuffer(other, buffer)) return other.id;
-      const bool bound = other.kind == buffer.kind && other.kind != Buffer::Kind::kConstant &&
-                         other.kind != Buffer::Kind::kWeight;
+      buffer.id = other.id;
+      if (other == buffer) return other.id;
+      const bool bound =
+          other.kind == buffer.kind && other.kind != Kind::kConstant && other.kind != Kind::kWeight;
       HACKC_CHECK(!bound || other.name != buffer.name)
           << "%" << buffer.name << " has another type in another entry point";
     }
@@ -104,15 +96,18 @@ class Builder {
   // The buffer of a value; of a temporary, that of its group.
   uint32_t BufferOf(int id) {
     const FlowValue& value = flow_.values[id];
-    const bool temporary = value.kind == FlowValue::Kind::kTemporary;
+    const bool temporary = value.kind == Buffer::Kind::kWorkspace;
     // Values of one group differ in shape only if their carry does, which no module says.
     const int key = temporary ? groups_[id] : id;
     if (const uint32_t* known = FindOrNull(buffer_of_, key)) return *known;
-    Buffer buffer{
-        .name = value.name, .kind = KindOf(value, key), .dtype = FromIr(value.type.dtype)};
+    Buffer buffer{.name = value.name, .kind = value.kind, .dtype = FromIr(value.type.dtype)};
     for (const ir::Expr& extent : value.type.shape) buffer.shape.push_back(FromExpr(extent));
-    if (buffer.kind == Buffer::Kind::kOutput) buffer.name = flow_.output_names[output_of_[key]];
-    if (buffer.kind == Buffer::Kind::kWorkspace) buffer.offset = workspace_.offsets.at(key);
+    if (const size_t* output = temporary ? FindOrNull(output_of_, key) : nullptr) {
+      buffer.kind = Buffer::Kind::kOutput;
+      buffer.name = flow_.output_names[*output];
+    } else if (temporary) {
+      buffer.offset = workspace_.offsets.at(key);
+    }
     if (buffer.kind == Buffer::Kind::kConstant) {
       buffer.data = ConstantBytes(value.source->data, value.type.dtype);
     }
@@ -124,14 +119,6 @@ class Builder {
       buffer.layer_step = static_cast<uint32_t>(section.layer_step);
     }
     return buffer_of_[key] = AddBuffer(std::move(buffer));
-  }
-
-  Buffer::Kind KindOf(const FlowValue& value, int group) const {
-    static constexpr Buffer::Kind kKinds[] = {Buffer::Kind::kInput, Buffer::Kind::kWeight,
-                                              Buffer::Kind::kConstant, Buffer::Kind::kState,
-                                              Buffer::Kind::kPrepared};  // by FlowValue::Kind
-    if (value.kind != FlowValue::Kind::kTemporary) return kKinds[static_cast<size_t>(value.kind)];
-    return output_of_.count(group) ? Buffer::Kind::kOutput : Buffer::Kind::kWorkspace;
   }
 
   // ---- prepare ----------------------------------------------------------------------------------
@@ -211,10 +198,6 @@ ProgramPlan BuildProgram(const std::vector<EntryModule>& entries, const std::str
   Builder builder(arch);
   for (const EntryModule& entry : entries) builder.AddEntry(entry.name, *entry.module);
   return builder.Take();
-}
-
-ProgramPlan BuildProgram(const ir::LoopModule& module, const std::string& arch) {
-  return BuildProgram({{"prefill", &module}}, arch);
 }
 
 }  // namespace hackc::program

@@ -2,7 +2,7 @@
 // A Loop module becomes a Program: which kernels there are, what is prepared from the weights,
 // where every value lives and what is launched in which order.
 //
-//   ProgramPlan plan = BuildProgram(module, "sm_90a");
+//   ProgramPlan plan = BuildProgram({{"prefill", &module}}, "sm_90a");
 //   for (size_t i = 0; i < plan.loops.size(); ++i) {
 //     Kernel contract = MakeContract(plan.loops[i], Lower(plan.loops[i]), entry, "sm_90a");
 //     contract.name = plan.program.kernels[i].name; ...
@@ -37,8 +37,5 @@ struct EntryModule {
 // name what the caller binds alike and have the same symbols, with bounds of their own; the
 // program's bounds cover all.
 ProgramPlan BuildProgram(const std::vector<EntryModule>& entries, const std::string& arch);
-
-// With the one entry point "prefill".
-ProgramPlan BuildProgram(const ir::LoopModule& module, const std::string& arch);
 
 }  // namespace hackc::program

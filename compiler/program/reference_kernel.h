@@ -11,7 +11,6 @@
 // says. Thread safety: pure functions.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "compiler/ir/stmt.h"
@@ -23,12 +22,6 @@ ir::KernelFn PlainKernel(const ir::LoopFn& loop);
 
 std::vector<BufferUse> UsesOf(const ir::LoopFn& loop);
 
-// What the result's error may depend on: the longest reduction with symbols at their upper bounds,
-// and the coarsest floating type that a value is rounded to.
-struct Rounding {
-  int64_t longest_reduction = 1;
-  DType coarsest = DType::kFloat32;
-};
 Rounding RoundingOf(const ir::LoopFn& loop);
 
 }  // namespace hackc::program

@@ -68,7 +68,7 @@ class Settler {
     std::set<int> taken;
     for (FlowCarry& carry : flow_.sections[s].carries) {
       const FlowValue& initial = flow_.values[carry.initial];
-      bool own = initial.kind == FlowValue::Kind::kTemporary && initial.section == -1 &&
+      bool own = initial.kind == Buffer::Kind::kWorkspace && initial.section == -1 &&
                  !ReadFrom(carry.initial, s) && taken.insert(carry.initial).second;
       if (!own) carry.initial = AddCopy(carry.initial, -1, copies);
     }
@@ -91,8 +91,8 @@ class Settler {
     FlowSection last;
     std::set<int> returned;
     for (int& output : flow_.outputs) {
-      bool own = flow_.values[output].kind == FlowValue::Kind::kTemporary &&
-                 returned.insert(output).second;
+      bool own =
+          flow_.values[output].kind == Buffer::Kind::kWorkspace && returned.insert(output).second;
       if (!own) output = AddCopy(output, -1, last.launches);
     }
     if (!last.launches.empty()) flow_.sections.push_back(std::move(last));

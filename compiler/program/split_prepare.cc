@@ -39,7 +39,7 @@ class Splitter {
         for (size_t k = 0; k < launch.args.size(); ++k) {
           if (!Writes(launch.fn.fn.buffers[k])) continue;
           FlowValue& value = flow_.values[launch.args[k]];
-          value.kind = FlowValue::Kind::kPrepared;
+          value.kind = Buffer::Kind::kPrepared;
           value.per_iteration = per_iteration;
           if (!per_iteration) value.section = -1;
         }
@@ -55,11 +55,11 @@ class Splitter {
   bool OnWeightsAlone(const FlowLaunch& launch) const {
     if (!launch.fn.fn.symbols.empty()) return false;
     for (size_t k = 0; k < launch.args.size(); ++k) {
-      FlowValue::Kind kind = flow_.values[launch.args[k]].kind;
+      Buffer::Kind kind = flow_.values[launch.args[k]].kind;
       if (Writes(launch.fn.fn.buffers[k])) {
-        if (kind == FlowValue::Kind::kState || kept_.count(launch.args[k])) return false;
-      } else if (kind != FlowValue::Kind::kWeight && kind != FlowValue::Kind::kConstant &&
-                 kind != FlowValue::Kind::kPrepared) {
+        if (kind == Buffer::Kind::kState || kept_.count(launch.args[k])) return false;
+      } else if (kind != Buffer::Kind::kWeight && kind != Buffer::Kind::kConstant &&
+                 kind != Buffer::Kind::kPrepared) {
         return false;
       }
     }

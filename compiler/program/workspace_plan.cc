@@ -32,16 +32,16 @@ std::vector<Life> FindLives(const Flow& flow, const std::vector<int>& groups) {
   std::map<int, Life> lives;
   auto touch = [&](int value, int time) {
     const FlowValue& v = flow.values[value];
-    if (v.kind != FlowValue::Kind::kTemporary) return;
+    if (v.kind != Buffer::Kind::kWorkspace) return;
     Life& life = lives[groups[value]];
     life.group = groups[value];
     life.first = std::min(life.first, time);
     life.last = std::max(life.last, time);
-    life.bytes = Max(life.bytes, ByteSize(v.type));
+    life.bytes = Max(life.bytes, Mul(Product(v.type.shape), Constant(ir::SizeOf(v.type.dtype))));
   };
   int time = 0;
   for (const FlowSection& section : flow.sections) {
-    const int end = time + static_cast<int>(section.launches.size());
+    const int begin = time, end = time + static_cast<int>(section.launches.size());
     for (const FlowLaunch& launch : section.launches) {
       for (int arg : launch.args) {
         bool from_outside = section.count > 1 && flow.values[arg].section == -1;
@@ -51,7 +51,7 @@ std::vector<Life> FindLives(const Flow& flow, const std::vector<int>& groups) {
       ++time;
     }
     for (const FlowCarry& carry : section.carries) {
-      touch(carry.inside, end - static_cast<int>(section.launches.size()));
+      touch(carry.inside, begin);
       touch(carry.inside, end);
     }
     time = end + 1;
@@ -80,10 +80,6 @@ Slot* BestSlot(std::vector<Slot>& slots, const Life& life) {
 }
 
 }  // namespace
-
-DimExpr ByteSize(const ir::ValueType& type) {
-  return Mul(Product(type.shape), Constant(ir::SizeOf(type.dtype)));
-}
 
 WorkspacePlan PlanWorkspace(const Flow& flow, const std::vector<int>& groups) {
   std::set<int> returned;

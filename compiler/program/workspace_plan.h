@@ -26,6 +26,4 @@ struct WorkspacePlan {
 // `groups[v]` is the group of value v, as from SettleCarries.
 WorkspacePlan PlanWorkspace(const Flow& flow, const std::vector<int>& groups);
 
-DimExpr ByteSize(const ir::ValueType& type);
-
 }  // namespace hackc::program

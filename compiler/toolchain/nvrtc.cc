@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <nvrtc.h>
 
+#include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 
@@ -19,36 +21,43 @@
 namespace hackc::toolchain {
 namespace {
 
-// The functions used, under their own names; types come from the header.
+// The functions used; types come from the header.
 struct Library {
-  decltype(&::nvrtcVersion) version = nullptr;
-  decltype(&::nvrtcGetErrorString) error_string = nullptr;
-  decltype(&::nvrtcGetNumSupportedArchs) arch_count = nullptr;
-  decltype(&::nvrtcGetSupportedArchs) archs = nullptr;
-  decltype(&::nvrtcCreateProgram) create = nullptr;
-  decltype(&::nvrtcDestroyProgram) destroy = nullptr;
-  decltype(&::nvrtcCompileProgram) compile = nullptr;
-  decltype(&::nvrtcGetCUBINSize) cubin_size = nullptr;
-  decltype(&::nvrtcGetCUBIN) cubin = nullptr;
-  decltype(&::nvrtcGetProgramLogSize) log_size = nullptr;
-  decltype(&::nvrtcGetProgramLog) log = nullptr;
+  // Converts to a pointer of any type; null where the library has no such function.
+  struct Function {
+    void* address;
+    template <typename F>
+    operator F*() const {  // NOLINT: what is assigned says the type
+      return reinterpret_cast<F*>(address);
+    }
+  };
+  Function Find(const char* name) {
+    void* address = dlsym(handle, name);
+    complete &= address != nullptr;
+    return {address};
+  }
+
+  void* handle = nullptr;
+  bool complete = true;
+  decltype(&::nvrtcVersion) version = Find("nvrtcVersion");
+  decltype(&::nvrtcGetErrorString) error_string = Find("nvrtcGetErrorString");
+  decltype(&::nvrtcGetNumSupportedArchs) arch_count = Find("nvrtcGetNumSupportedArchs");
+  decltype(&::nvrtcGetSupportedArchs) archs = Find("nvrtcGetSupportedArchs");
+  decltype(&::nvrtcCreateProgram) create = Find("nvrtcCreateProgram");
+  decltype(&::nvrtcDestroyProgram) destroy = Find("nvrtcDestroyProgram");
+  decltype(&::nvrtcCompileProgram) compile = Find("nvrtcCompileProgram");
+  decltype(&::nvrtcGetCUBINSize) cubin_size = Find("nvrtcGetCUBINSize");
+  decltype(&::nvrtcGetCUBIN) cubin = Find("nvrtcGetCUBIN");
+  decltype(&::nvrtcGetProgramLogSize) log_size = Find("nvrtcGetProgramLogSize");
+  decltype(&::nvrtcGetProgramLog) log = Find("nvrtcGetProgramLog");
 };
 
-template <typename Function>
-bool Resolve(void* handle, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(handle, name));
-  return function != nullptr;
-}
-
 std::vector<std::string> Candidates() {
-  std::vector<std::string> folders;
+  // "": where the dynamic loader looks.
+  std::vector<std::string> folders = {"", HACKC_NVRTC_DIR "/", "/usr/local/cuda/lib64/"};
   if (const char* home = std::getenv("CUDA_HOME"); home != nullptr && *home != '\0') {
-    folders.push_back(absl::StrCat(home, "/lib64/"));
-    folders.push_back(absl::StrCat(home, "/lib/"));
+    folders.insert(folders.begin(), {absl::StrCat(home, "/lib64/"), absl::StrCat(home, "/lib/")});
   }
-  folders.push_back("");  // where the dynamic loader looks
-  folders.push_back(HACKC_NVRTC_DIR "/");
-  folders.push_back("/usr/local/cuda/lib64/");
   std::vector<std::string> paths;
   for (const std::string& folder : folders) {
     for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}) {
@@ -78,19 +87,8 @@ absl::StatusOr<Library> Open() {
   for (const std::string& path : paths) {
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) continue;
-    Library library;
-    bool complete = Resolve(handle, "nvrtcVersion", library.version) &&
-                    Resolve(handle, "nvrtcGetErrorString", library.error_string) &&
-                    Resolve(handle, "nvrtcGetNumSupportedArchs", library.arch_count) &&
-                    Resolve(handle, "nvrtcGetSupportedArchs", library.archs) &&
-                    Resolve(handle, "nvrtcCreateProgram", library.create) &&
-                    Resolve(handle, "nvrtcDestroyProgram", library.destroy) &&
-                    Resolve(handle, "nvrtcCompileProgram", library.compile) &&
-                    Resolve(handle, "nvrtcGetCUBINSize", library.cubin_size) &&
-                    Resolve(handle, "nvrtcGetCUBIN", library.cubin) &&
-                    Resolve(handle, "nvrtcGetProgramLogSize", library.log_size) &&
-                    Resolve(handle, "nvrtcGetProgramLog", library.log);
-    if (complete) {
+    Library library{handle};
+    if (library.complete) {
       OpenBuiltins(library);
       return library;
     }
@@ -135,23 +133,24 @@ class Program {
   }
 
   std::string Log() const {
-    size_t size = 0;
-    if (library_.log_size(program_, &size) != NVRTC_SUCCESS || size < 2) return "";
-    std::string log(size, '\0');
-    if (library_.log(program_, log.data()) != NVRTC_SUCCESS) return "";
+    std::string log = Read(library_.log_size, library_.log, "log").value_or("");
     absl::c_replace(log, '\0', '\n');  // the parts of the log end with NULs
     return log;
   }
 
   absl::StatusOr<std::string> Bytes() const {
-    size_t size = 0;
-    HACKC_RETURN_IF_ERROR(Check(library_.cubin_size(program_, &size), "cubin size"));
-    std::string bytes(size, '\0');
-    HACKC_RETURN_IF_ERROR(Check(library_.cubin(program_, bytes.data()), "cubin"));
-    return bytes;
+    return Read(library_.cubin_size, library_.cubin, "cubin");
   }
 
  private:
+  absl::StatusOr<std::string> Read(auto size_of, auto read, const char* what) const {
+    size_t size = 0;
+    HACKC_RETURN_IF_ERROR(Check(size_of(program_, &size), what));
+    std::string bytes(size, '\0');
+    HACKC_RETURN_IF_ERROR(Check(read(program_, bytes.data()), what));
+    return bytes;
+  }
+
   const Library& library_;
   nvrtcProgram program_ = nullptr;
 };
@@ -195,11 +194,9 @@ int CapabilityOf(const std::string& arch) {
   absl::string_view digits = arch;
   if (!absl::ConsumePrefix(&digits, "sm_")) return 0;
   if (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f')) digits.remove_suffix(1);
-  int capability = 0;
-  bool valid = !digits.empty() &&
-               digits.find_first_not_of("0123456789") == absl::string_view::npos &&
-               absl::SimpleAtoi(digits, &capability);
-  return valid ? capability : 0;
+  unsigned capability = 0;  // no sign is read
+  const auto [rest, error] = std::from_chars(digits.begin(), digits.end(), capability);
+  return error == std::errc() && rest == digits.end() ? static_cast<int>(capability) : 0;
 }
 
 absl::StatusOr<std::string> Version() {
@@ -222,6 +219,7 @@ absl::StatusOr<std::vector<int>> Capabilities() {
 
 absl::StatusOr<Cubin> CompileCubin(const std::string& text, const std::string& entry,
                                    const std::string& arch) {
+  const auto start = std::chrono::steady_clock::now();
   HACKC_ASSIGN_OR_RETURN(std::vector<int> capabilities, Capabilities());
   if (!absl::c_linear_search(capabilities, CapabilityOf(arch))) {
     return absl::UnimplementedError(absl::StrCat("NVRTC ", Version().value_or("?"),
@@ -241,6 +239,8 @@ absl::StatusOr<Cubin> CompileCubin(const std::string& text, const std::string& e
   Cubin cubin;
   ReadLog(program.Log(), cubin);
   HACKC_ASSIGN_OR_RETURN(cubin.bytes, program.Bytes());
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  cubin.milliseconds = took.count();
   return cubin;
 }
 

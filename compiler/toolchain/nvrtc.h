@@ -24,6 +24,7 @@ struct Cubin {
   uint32_t spill_bytes = 0;  // stored to local memory, per thread
   uint32_t static_shared_bytes = 0;
   std::string warnings;
+  double milliseconds = 0;  // that NVRTC took
 };
 
 // FAILED_PRECONDITION: no NVRTC. UNIMPLEMENTED: it lacks `arch`. INTERNAL: the text does not

@@ -87,7 +87,7 @@ TEST(Compile, QwenForEveryArch) {
       auto cubin = CompileKernel(kernel);
       ASSERT_TRUE(cubin.ok()) << kernel.kernel.name << ": " << cubin.status() << "\n"
                               << kernel.cuda;
-      EXPECT_EQ(cubin->log, "") << kernel.kernel.name;
+      EXPECT_EQ(cubin->warnings, "") << kernel.kernel.name;
       EXPECT_EQ(cubin->spill_bytes, 0u) << kernel.kernel.name << " on " << arch;
       EXPECT_EQ(cubin->static_shared_bytes, 0u) << kernel.kernel.name;
       EXPECT_GT(cubin->registers, 0u);
@@ -263,13 +263,13 @@ TEST(Compile, ShortPromptsAndOneSequenceAFewAndManyHaveKernelsOfTheirOwn) {
     }
     return found;
   };
-  auto batches = [&](ShapeRange batch) {
+  auto batches = [&](frontend::ShapeRange batch) {
     CompileRequest request = Request("tinyllama-1.1b");
     request.batch = batch;
     request.past = {0, 1000};
     return ranges(request, "decode", 0);
   };
-  auto lengths = [&](ShapeRange seq) {
+  auto lengths = [&](frontend::ShapeRange seq) {
     CompileRequest request = Request("tinyllama-1.1b");
     request.seq = seq;
     return ranges(request, "prefill", 1);
@@ -372,11 +372,12 @@ TEST(Compile, EveryKernelHasAReferenceOfTheSameParameters) {
     }
     EXPECT_EQ(buffers, reference->buffers.size());
     if (absl::StartsWith(kernel.kernel.name, "attention_prefill")) {
-      longest = std::max(longest, reference->longest_reduction);  // of a range of lengths each
-      EXPECT_EQ(reference->coarsest, program::DType::kBFloat16);
+      longest =
+          std::max(longest, reference->rounding.longest_reduction);  // of a range of lengths each
+      EXPECT_EQ(reference->rounding.coarsest, program::DType::kBFloat16);
     }
     if (kernel.kernel.name == "lm_head") {
-      EXPECT_EQ(reference->coarsest, program::DType::kFloat32);
+      EXPECT_EQ(reference->rounding.coarsest, program::DType::kFloat32);
     }
   }
   EXPECT_EQ(longest, 2048 + 300);

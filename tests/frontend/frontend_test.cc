@@ -126,7 +126,7 @@ TEST(Frontend, DynamicRopeIsPlainInItsRange) {
 // it nor where a prompt is cut may make that.
 TEST(Frontend, DynamicRopeBeyondItsRangeTakesAPromptInOneCall) {
   const json config = Config("llama-rope-dynamic");  // 16 positions
-  const auto message = [&](SymbolRange batch, SymbolRange seq, SymbolRange past) {
+  const auto message = [&](ShapeRange batch, ShapeRange seq, ShapeRange past) {
     FrontendOptions options;
     options.batch = batch;
     options.seq = seq;

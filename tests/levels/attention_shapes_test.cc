@@ -20,15 +20,14 @@
 namespace hackc {
 namespace {
 
-using frontend::FrontendOptions;
 using ir::DType;
 
 class AttentionShapes : public testing::TestWithParam<DType> {
  protected:
   // Every kernel gets a schedule; those with a softmax are lowered, once with each schedule and
   // shared memory.
-  void ExpectCompiles(const nlohmann::json& config, FrontendOptions options) {
-    options.dtype = GetParam();
+  void ExpectCompiles(const nlohmann::json& config, const frontend::Shapes& shapes) {
+    frontend::FrontendOptions options{shapes, GetParam()};
     options.layers = 1;
     auto graph = frontend::BuildGraph(config.dump(), options);
     ASSERT_OK(graph);

@@ -11,8 +11,14 @@
 #include <vector>
 
 #include "compiler/ir/loop_module.h"
+#include "compiler/program/program_builder.h"
 
 namespace hackc::program {
+
+// The program of one module, with the one entry point "prefill".
+inline ProgramPlan PrefillProgram(const ir::LoopModule& module) {
+  return BuildProgram({{"prefill", &module}}, "sm_90a");
+}
 
 using NamedType = std::pair<std::string, ir::ValueType>;
 

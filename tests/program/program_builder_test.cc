@@ -89,7 +89,7 @@ ir::LoopModule Model(int layers) {
 }
 
 TEST(ProgramBuilder, LaunchesRepeatPreparedWeightsAreMadeOnceAndTheResidualStaysInPlace) {
-  ProgramPlan plan = BuildProgram(Model(28), "sm_90a");
+  ProgramPlan plan = PrefillProgram(Model(28));
   const Program& program = plan.program;
   EXPECT_EQ(Show(program, program.prepare),
             "transpose table turned\n"
@@ -156,7 +156,7 @@ TEST(ProgramBuilder, EntryPointsShareWeightsAndWhatIsPreparedAndSpecialiseTheRes
 TEST(ProgramBuilder, EqualEntryPointsAddNoKernel) {
   const ir::LoopModule module = Model(3);
   ProgramPlan both = BuildProgram({{"prefill", &module}, {"decode", &module}}, "sm_90a");
-  EXPECT_EQ(both.loops.size(), BuildProgram(module, "sm_90a").loops.size());
+  EXPECT_EQ(both.loops.size(), PrefillProgram(module).loops.size());
 }
 
 TEST(ProgramBuilder, EntryPointsThatDisagreeAboutAnInputAreRefused) {
@@ -167,7 +167,7 @@ TEST(ProgramBuilder, EntryPointsThatDisagreeAboutAnInputAreRefused) {
 }
 
 TEST(ProgramBuilder, BuffersCarryTheirContract) {
-  const Program program = BuildProgram(Model(28), "sm_90a").program;
+  const Program program = PrefillProgram(Model(28)).program;
   for (size_t i = 0; i < program.buffers.size(); ++i) EXPECT_EQ(program.buffers[i].id, i);
   const Buffer& wq = Find(program, "wq");
   EXPECT_EQ(wq.kind, Buffer::Kind::kWeight);
@@ -189,7 +189,7 @@ TEST(ProgramBuilder, BuffersCarryTheirContract) {
 }
 
 TEST(ProgramBuilder, TheWorkspaceFitsEveryLength) {
-  const Program program = BuildProgram(Model(28), "sm_90a").program;
+  const Program program = PrefillProgram(Model(28)).program;
   // x0 and a: 32 bytes a row each; qk: 64; rounded up to 256 each.
   for (int64_t seq : {1, 8, 9, 64}) {
     auto round = [](int64_t bytes) { return (bytes + 255) / 256 * 256; };
@@ -199,7 +199,7 @@ TEST(ProgramBuilder, TheWorkspaceFitsEveryLength) {
 }
 
 TEST(ProgramBuilder, DepthChangesCountsAndNothingElse) {
-  ProgramPlan few = BuildProgram(Model(28), "sm_90a"), many = BuildProgram(Model(80), "sm_90a");
+  ProgramPlan few = PrefillProgram(Model(28)), many = PrefillProgram(Model(80));
   ASSERT_EQ(few.loops.size(), many.loops.size());
   EXPECT_EQ(few.program.buffers.size(), many.program.buffers.size());
   for (size_t i = 0; i < few.loops.size(); ++i)
@@ -219,7 +219,7 @@ TEST(ProgramBuilder, KernelsAreSharedByTextAndNamedApart) {
   renamed.args = {"a", "h", "b2"};
   renamed.results = {{"b2", Rows(8)}};
   module.segments[1].ops.push_back(renamed);
-  ProgramPlan plan = BuildProgram(module, "sm_90a");
+  ProgramPlan plan = PrefillProgram(module);
   std::vector<std::string> names;
   for (const Kernel& kernel : plan.program.kernels) names.push_back(kernel.name);
   EXPECT_THAT(names, ElementsAre("transpose", "join", "embed", "linear", "linear_2", "mix", "down",
@@ -241,7 +241,7 @@ TEST(ProgramBuilder, AKernelOfAnotherRangeHasTheSameLoopsButForTheRange) {
 }
 
 TEST(ProgramBuilder, ASegmentThatRunsOnceNamesItsLayer) {
-  const Program program = BuildProgram(Model(1), "sm_90a").program;
+  const Program program = PrefillProgram(Model(1)).program;
   EXPECT_EQ(Find(program, "wq").weight_name, "layers.0.q");
   EXPECT_EQ(Find(program, "wq").repeat_count, 0u);
 }
@@ -251,7 +251,7 @@ TEST(ProgramBuilder, PeriodsOfLayersStepOverTheirWeights) {
   module.segments[1].layer_step = 2;
   module.segments[1].first_layer = 4;
   module.segments[1].sources[1].weight_name = "layers.{layer+1}.k";
-  const Program program = BuildProgram(module, "sm_90a").program;
+  const Program program = PrefillProgram(module).program;
   EXPECT_EQ(Find(program, "wq").first_layer, 4u);
   EXPECT_EQ(Find(program, "wk").weight_name, "layers.{layer}.k");
   EXPECT_EQ(Find(program, "wk").first_layer, 5u);
@@ -261,7 +261,7 @@ TEST(ProgramBuilder, PeriodsOfLayersStepOverTheirWeights) {
 TEST(ProgramBuilder, AParallelResidualIsCopiedAtTheEndOfAnIteration) {
   ir::LoopModule module = Model(3);
   module.segments[1].ops[5].args[0] = "x";  // the last kernel still reads the carry
-  const Program program = BuildProgram(module, "sm_90a").program;
+  const Program program = PrefillProgram(module).program;
   EXPECT_THAT(Show(program, program.entry_points[0].steps),
               HasSubstr("  down x0 h turned b\n  copy b x0\nhead x0"));
 }
@@ -269,7 +269,7 @@ TEST(ProgramBuilder, AParallelResidualIsCopiedAtTheEndOfAnIteration) {
 TEST(ProgramBuilder, AnInputThatIsReturnedIsCopied) {
   ir::LoopModule module = Model(2);
   module.outputs = {"logits", "ids"};
-  const Program program = BuildProgram(module, "sm_90a").program;
+  const Program program = PrefillProgram(module).program;
   const EntryPoint& entry = program.entry_points[0];
   ASSERT_EQ(entry.outputs.size(), 2u);
   EXPECT_EQ(program.buffers[entry.outputs[1]].kind, Buffer::Kind::kOutput);
@@ -285,7 +285,7 @@ TEST(ProgramBuilder, StatesAreUpdatedInPlace) {
   append.results.clear();
   append.fn.fn.buffers[1].access = ir::Access::kReadWrite;
   module.segments[1].ops.push_back(append);
-  const Program program = BuildProgram(module, "sm_90a").program;
+  const Program program = PrefillProgram(module).program;
   const Buffer& cache = Find(program, "cache");
   EXPECT_EQ(cache.kind, Buffer::Kind::kState);
   EXPECT_EQ(cache.repeat_count, 2u);
@@ -297,7 +297,7 @@ TEST(ProgramBuilder, ContradictionsAreRefused) {
     ir::LoopModule module = Model(2);
     spoil(module);
     try {
-      BuildProgram(module, "sm_90a");
+      PrefillProgram(module);
       ADD_FAILURE() << "accepted: " << message;
     } catch (const InternalError& error) {
       EXPECT_THAT(error.what(), HasSubstr(message));

@@ -248,7 +248,7 @@ TEST(ProgramSimulation, ProgramsDoWhatTheirModulesSay) {
   int repeated = 0, copies = 0, prepared = 0;
   for (unsigned seed = 0; seed < 1000; ++seed) {
     ir::LoopModule module = RandomModule(seed).Make();
-    ProgramPlan plan = BuildProgram(module, "sm_90a");
+    ProgramPlan plan = PrefillProgram(module);
     std::vector<std::string> expected = RunModule(module);
     for (int64_t seq : {1, 7, 64}) {
       Machine machine(plan, seq);

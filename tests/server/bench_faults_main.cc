@@ -78,7 +78,7 @@ absl::StatusOr<std::string> Compile(const std::string& body, const program::Kern
   source.kernel = kernel;
   source.cuda = absl::StrReplaceAll(kText, {{"BODY", body}});
   HACKC_ASSIGN_OR_RETURN(CompiledKernel compiled, CompileKernel(source));
-  return std::move(compiled.cubin);
+  return std::move(compiled.bytes);
 }
 
 absl::StatusOr<v1::worker::Request> MakeCall(const std::string& body, const std::string& arch) {

@@ -170,12 +170,12 @@ absl::StatusOr<CompiledKernel> FakeCompiler::CompileKernel(const KernelSource& s
   CompiledKernel compiled;
   const std::string on_gpu =
       config.value("gpu", json::object()).value(source.kernel.name, "double");
-  compiled.cubin =
+  compiled.bytes =
       absl::StrCat("cubin of ", source.kernel.name, config.value("salt", ""), " gpu:", on_gpu, ";");
-  compiled.cubin.resize(config.value("cubin_bytes", 1000), 'x');
+  compiled.bytes.resize(config.value("cubin_bytes", 1000), 'x');
   compiled.registers = 42;
   compiled.static_shared_bytes = 256;
-  compiled.nvrtc_ms = 3;
+  compiled.milliseconds = 3;
   return compiled;
 }
 

@@ -18,7 +18,7 @@ bool ParseInteger(std::string_view text, Integer& value) {
 }
 
 // "1..16"
-bool ParseRange(std::string_view text, ShapeRange& range) {
+bool ParseRange(std::string_view text, frontend::ShapeRange& range) {
   const size_t dots = text.find("..");
   return dots != std::string_view::npos && ParseInteger(text.substr(0, dots), range.min) &&
          ParseInteger(text.substr(dots + 2), range.max);
