@@ -33,10 +33,11 @@ constexpr char kKeyFormat[] = "1";
 const std::string kPrefill = "prefill", kDecode = "decode";
 constexpr int64_t kShortPrompt = 128, kMediumPrompt = 1024;  // tokens
 
-// Runs `work`, which returns a StatusOr; what is thrown becomes INTERNAL.
-auto Guarded(auto&& work) -> decltype(work()) {
+// Runs `work`, which returns a StatusOr, for a target; what is thrown becomes INTERNAL.
+auto OnTarget(const std::string& arch, auto&& work) -> decltype(work(schedule::Target())) {
+  HACKC_ASSIGN_OR_RETURN(const schedule::Target target, schedule::FindTarget(arch));
   try {
-    return work();
+    return work(target);
   } catch (const std::exception& error) {  // InternalError, or the standard library's
     return absl::InternalError(error.what());
   }
@@ -81,14 +82,6 @@ absl::StatusOr<ir::GraphModule> BuildGraph(const CompileRequest& request) {
   frontend::FrontendOptions options{request};
   HACKC_ASSIGN_OR_RETURN(options.dtype, StorageDType(request.dtype));
   return frontend::BuildGraph(request.config_json, options);
-}
-
-// Storage dtype of a program: that of its first weight of floats.
-program::DType ProgramDType(const program::Program& program) {
-  for (const program::Buffer& buffer : program.buffers) {
-    if (buffer.kind == program::Buffer::Kind::kWeight) return buffer.dtype;
-  }
-  return program::DType::kUnspecified;
 }
 
 KeyFields KernelKeyFields(const std::string& arch, const std::string& cuda) {
@@ -152,12 +145,9 @@ void AddRanges(const std::string& name, ir::GraphModule graph, std::string_view 
 std::vector<EntryGraph> EntryGraphs(ir::GraphModule graph) {
   std::vector<EntryGraph> entries;
   AddRanges(kPrefill, graph, "seq", {kShortPrompt, kMediumPrompt}, entries);
-  bool cached = false;
-  for (ir::SymbolDecl& symbol : graph.symbols) {
-    cached |= symbol.name == "past";
-    if (symbol.name == "seq") symbol.min = symbol.max = 1;
-  }
-  if (!cached) return entries;
+  if (FindBy(graph.symbols, &ir::SymbolDecl::name, "past") == nullptr) return entries;
+  ir::SymbolDecl* seq = FindBy(graph.symbols, &ir::SymbolDecl::name, "seq");
+  seq->min = seq->max = 1;
   for (ir::GraphSegment& segment : graph.segments) {
     for (ir::GraphOp& op : segment.ops) {
       auto* take = std::get_if<ir::GraphTakePositions>(&op.op);
@@ -172,21 +162,20 @@ std::vector<EntryGraph> EntryGraphs(ir::GraphModule graph) {
 
 absl::StatusOr<Plan> MakePlan(ir::GraphModule graph, const schedule::Target& target, Plan plan) {
   Clock clock(plan.times);
-  std::vector<EntryGraph> graphs = EntryGraphs(std::move(graph));
-  std::vector<passes::LoweredModule> lowered;
-  lowered.reserve(graphs.size());
   std::vector<program::EntryModule> entries;
-  for (EntryGraph& entry : graphs) {
+  for (EntryGraph& entry : EntryGraphs(std::move(graph))) {
     HACKC_ASSIGN_OR_RETURN(
-        lowered.emplace_back(),
+        passes::LoweredModule lowered,
         passes::LowerModule(std::move(entry.graph), nullptr, {target.multiprocessors}));
-    clock.Laps(lowered.back().times, entries.empty() ? "" : entry.name + ".");
-    entries.push_back({entry.name, &lowered.back().loops});
+    clock.Laps(lowered.times, entries.empty() ? "" : entry.name + ".");
+    if (entries.empty()) plan.tensor_text = passes::Print(lowered.tensor);
+    entries.push_back({entry.name, std::move(lowered.loops)});
   }
-  plan.tensor_text = passes::Print(lowered[0].tensor);
   program::ProgramPlan built = program::BuildProgram(entries, target.arch);
   plan.program = std::move(built.program);
-  plan.program.dtype = ProgramDType(plan.program);
+  using program::Buffer;
+  const auto* weight = FindBy(plan.program.buffers, &Buffer::kind, Buffer::Kind::kWeight);
+  if (weight != nullptr) plan.program.dtype = weight->dtype;
   clock.Lap("build_program");
   for (size_t i = 0; i < built.loops.size(); ++i) {
     const ir::LoopFn& loop = built.loops[i];
@@ -212,8 +201,7 @@ absl::StatusOr<Plan> FinishPlan(ir::GraphModule graph, const schedule::Target& t
 }  // namespace
 
 absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request) {
-  return Guarded([&]() -> absl::StatusOr<KeyFields> {
-    HACKC_ASSIGN_OR_RETURN(schedule::Target target, schedule::FindTarget(request.arch));
+  return OnTarget(request.arch, [&](const schedule::Target& target) -> absl::StatusOr<KeyFields> {
     HACKC_ASSIGN_OR_RETURN(ir::GraphModule graph, BuildGraph(request));
     return KeyFields{{"kind", "program"},
                      {"format", kKeyFormat},
@@ -225,8 +213,7 @@ absl::StatusOr<KeyFields> ProgramKeyFields(const CompileRequest& request) {
 }
 
 absl::StatusOr<Plan> PlanProgram(const CompileRequest& request) {
-  return Guarded([&]() -> absl::StatusOr<Plan> {
-    HACKC_ASSIGN_OR_RETURN(schedule::Target target, schedule::FindTarget(request.arch));
+  return OnTarget(request.arch, [&](const schedule::Target& target) -> absl::StatusOr<Plan> {
     Plan plan;
     Clock clock(plan.times);
     HACKC_ASSIGN_OR_RETURN(ir::GraphModule graph, BuildGraph(request));
@@ -236,8 +223,7 @@ absl::StatusOr<Plan> PlanProgram(const CompileRequest& request) {
 }
 
 absl::StatusOr<Plan> PlanGraph(const std::string& graph_text, const std::string& arch) {
-  return Guarded([&]() -> absl::StatusOr<Plan> {
-    HACKC_ASSIGN_OR_RETURN(schedule::Target target, schedule::FindTarget(arch));
+  return OnTarget(arch, [&](const schedule::Target& target) -> absl::StatusOr<Plan> {
     HACKC_ASSIGN_OR_RETURN(ir::GraphModule graph, ir::ParseGraph(graph_text));
     return FinishPlan(std::move(graph), target, {});
   });
@@ -248,8 +234,7 @@ absl::StatusOr<CompiledKernel> CompileKernel(const KernelSource& source) {
 }
 
 absl::StatusOr<Reference> ReferenceKernel(const std::string& loop_text, const std::string& arch) {
-  return Guarded([&]() -> absl::StatusOr<Reference> {
-    HACKC_ASSIGN_OR_RETURN(schedule::Target target, schedule::FindTarget(arch));
+  return OnTarget(arch, [&](const schedule::Target& target) -> absl::StatusOr<Reference> {
     HACKC_ASSIGN_OR_RETURN(ir::LoopFn loop, ir::ParseLoop(loop_text));
     const ir::KernelFn plain = program::PlainKernel(loop);
     ir::CudaFn cuda = codegen::EmitCuda(plain);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/frontend/architecture_facts.h"
 
-#include "compiler/support/lookup.h"
-
 namespace hackc::frontend {
 
 const std::vector<ArchitectureFacts>& AllArchitectures() {
@@ -33,14 +31,6 @@ const std::vector<ArchitectureFacts>& AllArchitectures() {
        .default_max_positions = 32768},
   };
   return *table;
-}
-
-const ArchitectureFacts* FindArchitecture(std::string_view model_type) {
-  return FindBy(AllArchitectures(), &ArchitectureFacts::model_type, model_type);
-}
-
-const ArchitectureFacts* FindArchitectureByClass(std::string_view architecture) {
-  return FindBy(AllArchitectures(), &ArchitectureFacts::architecture, architecture);
 }
 
 }  // namespace hackc::frontend

@@ -2,7 +2,7 @@
 // What an architecture is, as data: one row a model_type. The config's numbers fill in the rest;
 // the builder knows no architecture by name.
 //
-//   const ArchitectureFacts* facts = FindArchitecture("qwen2");
+//   const auto* facts = FindBy(AllArchitectures(), &ArchitectureFacts::model_type, "qwen2");
 //   facts->qkv_bias == BiasRule::kAlways
 //
 // A new decoder whose layers are made of the same parts is a new row. Thread safety: constant data.
@@ -64,7 +64,5 @@ struct ArchitectureFacts {
 };
 
 const std::vector<ArchitectureFacts>& AllArchitectures();
-const ArchitectureFacts* FindArchitecture(std::string_view model_type);  // null: not supported
-const ArchitectureFacts* FindArchitectureByClass(std::string_view architecture);
 
 }  // namespace hackc::frontend

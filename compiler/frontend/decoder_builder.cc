@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "compiler/frontend/layer_kinds.h"
 #include "compiler/support/name_set.h"
 
@@ -16,6 +17,7 @@ namespace {
 using ir::Expr;
 using ir::IntLit;
 using ir::MakeSymbol;
+using Kind = ir::SourceDecl::Kind;
 
 class DecoderBuilder {
  public:
@@ -50,57 +52,47 @@ class DecoderBuilder {
   }
 
   // ---- parts of the segment added last; each returns the name of the value that it made ----
-  // `base`, or base_1, base_2, ... whichever is free in the module; it is taken then.
-  std::string Unique(const std::string& base) { return names_.Unique(base); }
-  std::string Source(const std::string& base, ir::SourceDecl::Kind kind, ir::ValueType type,
-                     std::string weight_name) {
-    auto& sources = module_.segments.back().sources;
-    sources.push_back({Unique(base), kind, std::move(type), std::move(weight_name), {}});
+  // Of the module, or of the segment added last.
+  std::string Source(const std::string& base, Kind kind, ir::ValueType type,
+                     std::string weight_name = "", std::vector<double> data = {}) {
+    auto& sources = module_.segments.empty() ? module_.sources : module_.segments.back().sources;
+    sources.push_back(
+        {names_.Unique(base), kind, std::move(type), std::move(weight_name), std::move(data)});
     return sources.back().name;
   }
   std::string Weight(const std::string& base, std::vector<Expr> shape, std::string weight_name) {
-    return Source(base, ir::SourceDecl::Kind::kWeight, {decoder_.dtype, std::move(shape)},
-                  std::move(weight_name));
+    return Source(base, Kind::kWeight, {decoder_.dtype, std::move(shape)}, std::move(weight_name));
   }
   std::string Op(const std::string& base, ir::ValueType type, ir::GraphOpVariant op) {
     auto& ops = module_.segments.back().ops;
-    ops.push_back({Unique(base), std::move(type), std::move(op)});
+    ops.push_back({names_.Unique(base), std::move(type), std::move(op)});
     return ops.back().out;
   }
   // Publishes a value under a name outside.
   std::string Publish(const std::string& value, const std::string& base) {
     ir::GraphSegment& segment = module_.segments.back();
     segment.yields.push_back(value);
-    segment.results.push_back(Unique(base));
+    segment.results.push_back(names_.Unique(base));
     return segment.results.back();
   }
 
   // ---- the model ----
 
   std::string Input(const std::string& name, std::vector<Expr> shape) {
-    AddSource(name, ir::SourceDecl::Kind::kInput, {ir::DType::kI32, std::move(shape)}, "", {});
-    return name;
-  }
-  void AddSource(const std::string& name, ir::SourceDecl::Kind kind, ir::ValueType type,
-                 std::string_view weight_name, std::vector<double> data) {
-    names_.Add(name);
-    module_.sources.push_back(
-        {name, kind, std::move(type), std::string(weight_name), std::move(data)});
+    return Source(name, Kind::kInput, {ir::DType::kI32, std::move(shape)});
   }
 
   void AddSources() {
-    using Kind = ir::SourceDecl::Kind;
     const Expr batch = MakeSymbol("batch");
     Input("input_ids", {batch, MakeSymbol("seq")});
     if (HasCache()) past_lengths_ = Input("past_lengths", {batch});
     if (Paged()) page_table_ = Input("page_table", {batch, IntLit(TablePages())});
     if (options_.last_logits) last_positions_ = Input("last_positions", {batch});
-    AddSource("embedding_table", Kind::kWeight,
-              {decoder_.dtype, {IntLit(decoder_.vocab_size), IntLit(decoder_.hidden_size)}},
-              std::string(facts_.names.embedding) + ".weight", {});
-    AddSource("inverse_frequencies", Kind::kConstant,
-              {ir::DType::kF32, {IntLit(decoder_.head_dim / 2)}}, "",
-              decoder_.rope.inverse_frequencies);
+    Weight("embedding_table", {IntLit(decoder_.vocab_size), IntLit(decoder_.hidden_size)},
+           Layered(facts_.names.embedding, ".weight"));
+    Source("inverse_frequencies", Kind::kConstant,
+           {ir::DType::kF32, {IntLit(decoder_.head_dim / 2)}}, "",
+           decoder_.rope.inverse_frequencies);
   }
 
   void Embed() {
@@ -130,7 +122,7 @@ class DecoderBuilder {
     segment.count = group.count;
     segment.first_layer = group.first_layer;
     segment.layer_step = group.period;
-    std::string x = Unique("x");
+    std::string x = names_.Unique("x");
     segment.carries = {{x, hidden_}};
     for (int i = 0; i < group.period; ++i) {
       layer_ = i == 0 ? "{layer}" : "{layer+" + std::to_string(i) + "}";
@@ -152,7 +144,7 @@ class DecoderBuilder {
         decoder_.tied_head
             ? "embedding_table"
             : Weight("head_weight", {IntLit(decoder_.vocab_size), IntLit(decoder_.hidden_size)},
-                     std::string(facts_.names.head) + ".weight");
+                     Layered(facts_.names.head, ".weight"));
     // Rounding the sums to the storage dtype would only lose digits: they leave as they are.
     const ir::ValueType type{ir::DType::kF32,
                              {rows.shape[0], rows.shape[1], IntLit(decoder_.vocab_size)}};
@@ -233,21 +225,16 @@ class DecoderBuilder {
     std::vector<Expr> shape = {MakeSymbol("batch"), IntLit(Capacity()), heads, dim};
     if (Paged()) shape = {MakeSymbol("pages"), IntLit(options_.page_size), heads, dim};
     const std::string cache =
-        Source(name + "_cache", ir::SourceDecl::Kind::kState, {decoder_.dtype, std::move(shape)},
+        Source(name + "_cache", Kind::kState, {decoder_.dtype, std::move(shape)},
                "layers." + layer_ + "." + name + "_cache");
     const ir::ValueType type{
         decoder_.dtype, {MakeSymbol("batch"), MakeSymbol("past") + MakeSymbol("seq"), heads, dim}};
     return Op(name + "s", type, ir::GraphCacheAppend{cache, x, past_lengths_, page_table_});
   }
 
-  // A checkpoint name with the current layer's placeholder.
+  // A checkpoint name, in a layer with its placeholder.
   std::string Layered(std::string_view name, const std::string& suffix) const {
-    static constexpr std::string_view kPlaceholder = "{layer}";
-    std::string text = std::string(name) + suffix;
-    if (const size_t at = text.find(kPlaceholder); at != text.npos) {
-      text.replace(at, kPlaceholder.size(), layer_);
-    }
-    return text;
+    return absl::StrReplaceAll(std::string(name) + suffix, {{"{layer}", layer_}});
   }
 
   const DecoderConfig& decoder_;

@@ -10,6 +10,7 @@
 #include "compiler/frontend/harmless_keys.h"
 #include "compiler/frontend/layer_kinds.h"
 #include "compiler/support/cat.h"
+#include "compiler/support/lookup.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::frontend {
@@ -26,18 +27,17 @@ constexpr int64_t kMaxLayers = int64_t{1} << 12;
 constexpr int64_t kMaxPositions = int64_t{1} << 31;
 
 std::string SupportedText() {
-  std::vector<std::string> names;
-  for (const ArchitectureFacts& facts : AllArchitectures()) {
-    names.push_back(Cat(facts.model_type, " (", facts.architecture, ")"));
-  }
-  return absl::StrJoin(names, ", ");
+  const auto show = [](std::string* out, const ArchitectureFacts& facts) {
+    *out += Cat(facts.model_type, " (", facts.architecture, ")");
+  };
+  return absl::StrJoin(AllArchitectures(), ", ", show);
 }
 
 absl::StatusOr<const ArchitectureFacts*> ReadArchitecture(ConfigReader& reader) {
   HACKC_ASSIGN_OR_RETURN(const auto type, reader.String("model_type"));
   const ArchitectureFacts* facts = nullptr;
   if (type) {
-    facts = FindArchitecture(*type);
+    facts = FindBy(AllArchitectures(), &ArchitectureFacts::model_type, *type);
     if (facts == nullptr) {
       return reader.Error("model_type", ShortText(*type), " is not supported; expected one of ",
                           SupportedText());
@@ -52,7 +52,8 @@ absl::StatusOr<const ArchitectureFacts*> ReadArchitecture(ConfigReader& reader) 
     return reader.Error("architectures", "expected a list of one string, got ",
                         ShortText(*classes));
   }
-  const ArchitectureFacts* of_class = FindArchitectureByClass(classes->front().get<std::string>());
+  const auto* of_class = FindBy(AllArchitectures(), &ArchitectureFacts::architecture,
+                                classes->front().get<std::string>());
   if (of_class == nullptr || (facts != nullptr && of_class != facts)) {
     return reader.Error("architectures", ShortText(classes->front()),
                         facts == nullptr
@@ -78,22 +79,20 @@ absl::StatusOr<ir::DType> ReadDType(ConfigReader& reader, const FrontendOptions&
 }
 
 absl::StatusOr<ir::ActivationKind> ReadActivation(ConfigReader& reader) {
-  static const auto* kinds = new std::vector<std::pair<std::string, ir::ActivationKind>>{
-      {"silu", ir::ActivationKind::kSilu},
-      {"swish", ir::ActivationKind::kSilu},
-      {"gelu", ir::ActivationKind::kGelu},
-      {"gelu_new", ir::ActivationKind::kGeluTanh},
-      {"gelu_pytorch_tanh", ir::ActivationKind::kGeluTanh},
-      {"relu", ir::ActivationKind::kRelu}};
+  using Kind = std::pair<std::string, ir::ActivationKind>;
+  static const auto* kinds =
+      new std::vector<Kind>{{"silu", ir::ActivationKind::kSilu},
+                            {"swish", ir::ActivationKind::kSilu},
+                            {"gelu", ir::ActivationKind::kGelu},
+                            {"gelu_new", ir::ActivationKind::kGeluTanh},
+                            {"gelu_pytorch_tanh", ir::ActivationKind::kGeluTanh},
+                            {"relu", ir::ActivationKind::kRelu}};
   HACKC_ASSIGN_OR_RETURN(const auto name, reader.String("hidden_act"));
   if (!name) return ir::ActivationKind::kSilu;
-  std::vector<std::string> names;
-  for (const auto& [known, kind] : *kinds) {
-    if (known == *name) return kind;
-    names.push_back(known);
-  }
+  if (const auto* known = FindBy(*kinds, &Kind::first, *name)) return known->second;
+  const auto show = [](std::string* out, const Kind& kind) { *out += kind.first; };
   return reader.Error("hidden_act", ShortText(*name), " is not supported; expected one of ",
-                      absl::StrJoin(names, ", "));
+                      absl::StrJoin(*kinds, ", ", show));
 }
 
 absl::StatusOr<bool> ReadBias(ConfigReader& reader, BiasRule rule) {

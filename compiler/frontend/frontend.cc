@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 constexpr int64_t kMaxExtent = int64_t{1} << 20;
-constexpr int64_t kMaxTokens = int64_t{1}
-                               << 24;  // batch x seq: offsets of activations fit 64 bits by far
+// Of batch x seq: offsets of activations fit 64 bits by far.
+constexpr int64_t kMaxTokens = int64_t{1} << 24;
 
 absl::Status CheckRange(const ShapeRange& range, const std::string& name, int64_t least) {
   if (range.min >= least && range.min <= range.max && range.max <= kMaxExtent) {

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
+#include "compiler/support/lookup.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::frontend {
@@ -234,9 +234,8 @@ absl::StatusOr<RopeParameters> ReadRopeParameters(ConfigReader& config, int64_t 
     HACKC_ASSIGN_OR_RETURN(const auto text, type_key->reader->String(type_key->key));
     type = text.value_or("");
   }
-  const auto found =
-      absl::c_find_if(RopeTypes(), [&](const RopeType& entry) { return entry.name == type; });
-  if (found == RopeTypes().end()) {
+  const RopeType* found = FindBy(RopeTypes(), &RopeType::name, type);
+  if (found == nullptr) {
     const auto name = [](std::string* out, const RopeType& entry) { out->append(entry.name); };
     return type_key->reader->Error(type_key->key, ShortText(type),
                                    " is not supported; expected one of ",

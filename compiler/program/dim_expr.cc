@@ -63,8 +63,6 @@ int64_t Evaluate(const DimExpr& expr, const std::map<std::string, int64_t>& symb
 
 DimExpr Constant(int64_t value) { return {.value = value}; }
 
-DimExpr SymbolExpr(std::string name) { return {.op = Op::kSymbol, .symbol = std::move(name)}; }
-
 DimExpr Add(DimExpr a, DimExpr b) {
   if (IsConstant(a, 0)) return b;
   if (IsConstant(b, 0)) return a;
@@ -102,7 +100,9 @@ DimExpr Product(const std::vector<ir::Expr>& extents) {
 
 DimExpr FromExpr(const ir::Expr& e) {
   if (auto value = ir::AsInt(e)) return Constant(*value);
-  if (const auto* symbol = ir::As<ir::Symbol>(e)) return SymbolExpr(symbol->name);
+  if (const auto* symbol = ir::As<ir::Symbol>(e)) {
+    return {.op = Op::kSymbol, .symbol = symbol->name};
+  }
   if (const auto* cast = ir::As<ir::Cast>(e)) return FromExpr(cast->a);
   const auto* binary = ir::As<ir::Binary>(e);
   HACKC_CHECK(binary != nullptr) << "no formula over symbols: " << ir::Print(e);

@@ -16,7 +16,6 @@
 namespace hackc::program {
 
 DimExpr Constant(int64_t value);
-DimExpr SymbolExpr(std::string name);
 DimExpr Add(DimExpr a, DimExpr b);
 DimExpr Mul(const DimExpr& a, const DimExpr& b);
 DimExpr FloorDiv(DimExpr a, DimExpr b);

@@ -122,7 +122,7 @@ class Builder {
   }
 
   // ---- prepare ----------------------------------------------------------------------------------
-  // An entry point takes what an equal launch prepared for another.
+  // What an equal launch prepared, for this entry point or an earlier one, is prepared.
   void AddPrepare() {
     for (FlowSection& section : flow_.prepare) {
       std::erase_if(section.launches,
@@ -133,10 +133,22 @@ class Builder {
   }
 
   bool IsPrepared(const FlowSection& section, const FlowLaunch& launch) {
-    return prepared_.IsRepeat(
-        absl::StrCat(section.count, " ", section.first_layer, " ", section.layer_step), launch,
-        [this](int value) { return BufferOf(value); },
-        [this](int value, uint32_t buffer) { buffer_of_[value] = buffer; });
+    std::string key = absl::StrCat(section.count, " ", section.first_layer, " ", section.layer_step,
+                                   "\n", KernelText(launch.fn));
+    std::vector<int> made;
+    for (size_t k = 0; k < launch.args.size(); ++k) {
+      if (Writes(launch.fn.fn.buffers[k])) {
+        made.push_back(launch.args[k]);
+      } else {
+        absl::StrAppend(&key, "\n", BufferOf(launch.args[k]));
+      }
+    }
+    auto [known, first] = prepared_.try_emplace(std::move(key));
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (first) known->second.push_back(BufferOf(made[i]));
+      buffer_of_[made[i]] = known->second[i];
+    }
+    return !first;
   }
 
   // ---- launches ---------------------------------------------------------------------------------
@@ -187,7 +199,8 @@ class Builder {
   std::map<int, size_t> output_of_;  // group -> index of the output that it holds
   std::map<int, uint32_t> buffer_of_;
   // Of all.
-  LaunchTable prepared_;
+  std::map<std::string, std::vector<uint32_t>>
+      prepared_;  // buffers by section, kernel and arguments
   std::map<std::string, uint32_t> kernel_of_;
   std::set<std::string> names_;
 };
@@ -196,7 +209,7 @@ class Builder {
 
 ProgramPlan BuildProgram(const std::vector<EntryModule>& entries, const std::string& arch) {
   Builder builder(arch);
-  for (const EntryModule& entry : entries) builder.AddEntry(entry.name, *entry.module);
+  for (const EntryModule& entry : entries) builder.AddEntry(entry.name, entry.module);
   return builder.Take();
 }
 

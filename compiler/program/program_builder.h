@@ -2,7 +2,7 @@
 // A Loop module becomes a Program: which kernels there are, what is prepared from the weights,
 // where every value lives and what is launched in which order.
 //
-//   ProgramPlan plan = BuildProgram({{"prefill", &module}}, "sm_90a");
+//   ProgramPlan plan = BuildProgram({{"prefill", module}}, "sm_90a");
 //   for (size_t i = 0; i < plan.loops.size(); ++i) {
 //     Kernel contract = MakeContract(plan.loops[i], Lower(plan.loops[i]), entry, "sm_90a");
 //     contract.name = plan.program.kernels[i].name; ...
@@ -29,7 +29,7 @@ struct ProgramPlan {
 // A module that becomes an entry point.
 struct EntryModule {
   std::string name;
-  const ir::LoopModule* module = nullptr;
+  ir::LoopModule module;
 };
 
 // Entry points share kernels, inputs, outputs, weights, constants, states and what is prepared,

@@ -4,7 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/ir/stmt_text.h"
 
 namespace hackc::program {
@@ -12,8 +11,7 @@ namespace {
 
 class Splitter {
  public:
-  explicit Splitter(Flow& flow) : flow_(flow), same_(flow.values.size()) {
-    for (size_t i = 0; i < same_.size(); ++i) same_[i] = static_cast<int>(i);
+  explicit Splitter(Flow& flow) : flow_(flow) {
     for (int output : flow.outputs) kept_.insert(output);
     for (const FlowSection& section : flow.sections) {
       for (const FlowCarry& carry : section.carries) kept_.insert({carry.initial, carry.yield});
@@ -21,21 +19,15 @@ class Splitter {
   }
 
   void Run() {
-    for (size_t i = 0; i < flow_.sections.size(); ++i) {
-      FlowSection& section = flow_.sections[i];
+    for (FlowSection& section : flow_.sections) {
       FlowSection once, each = {section.count, section.first_layer, section.layer_step, {}, {}};
       std::vector<FlowLaunch> rest;
       for (FlowLaunch& launch : section.launches) {
-        for (int& arg : launch.args) arg = same_[arg];
         if (!OnWeightsAlone(launch)) {
           rest.push_back(std::move(launch));
           continue;
         }
-        bool per_iteration = DependsOnIteration(launch);
-        const bool repeat = made_.IsRepeat(
-            per_iteration ? std::to_string(i) : "", launch, [](int value) { return value; },
-            [this](int value, int other) { same_[value] = other; });
-        if (repeat) continue;
+        const bool per_iteration = DependsOnIteration(launch);
         for (size_t k = 0; k < launch.args.size(); ++k) {
           if (!Writes(launch.fn.fn.buffers[k])) continue;
           FlowValue& value = flow_.values[launch.args[k]];
@@ -75,37 +67,12 @@ class Splitter {
   }
 
   Flow& flow_;
-  std::vector<int> same_;  // the value that stands for each
   std::set<int> kept_;
-  LaunchTable made_;
 };
 
 }  // namespace
 
 void SplitPrepare(Flow& flow) { Splitter(flow).Run(); }
-
-bool LaunchTable::IsRepeat(std::string key, const FlowLaunch& launch,
-                           const std::function<uint32_t(int)>& id,
-                           const std::function<void(int, uint32_t)>& same) {
-  absl::StrAppend(&key, "\n", KernelText(launch.fn));
-  std::vector<int> made;
-  for (size_t k = 0; k < launch.args.size(); ++k) {
-    if (Writes(launch.fn.fn.buffers[k])) {
-      made.push_back(launch.args[k]);
-    } else {
-      absl::StrAppend(&key, "\n", id(launch.args[k]));
-    }
-  }
-  auto [it, first] = made_.try_emplace(std::move(key));
-  for (size_t i = 0; i < made.size(); ++i) {
-    if (first) {
-      it->second.push_back(id(made[i]));
-    } else {
-      same(made[i], it->second[i]);
-    }
-  }
-  return !first;
-}
 
 std::string KernelText(const ir::LoopFn& fn) {
   ir::LoopFn anonymous = fn;

@@ -26,7 +26,8 @@ TEST(RealConfigs, BuildOrAreRefusedByPath) {
     const absl::StatusOr<std::string> text = test::ReadFile(entry.path());
     ASSERT_OK(text);
     const std::string type = nlohmann::json::parse(*text).value("model_type", "");
-    const bool supported = FindArchitecture(type) != nullptr;
+    const bool supported =
+        FindBy(AllArchitectures(), &ArchitectureFacts::model_type, type) != nullptr;
     const absl::StatusOr<ir::GraphModule> graph = BuildGraph(*text, {});
     if (supported && !refused.contains(file)) {
       EXPECT_TRUE(graph.ok()) << file << ": " << graph.status();

@@ -17,7 +17,7 @@ namespace hackc::program {
 
 // The program of one module, with the one entry point "prefill".
 inline ProgramPlan PrefillProgram(const ir::LoopModule& module) {
-  return BuildProgram({{"prefill", &module}}, "sm_90a");
+  return BuildProgram({{"prefill", module}}, "sm_90a");
 }
 
 using NamedType = std::pair<std::string, ir::ValueType>;

@@ -122,7 +122,7 @@ ir::LoopModule ForRows(ir::LoopModule module, int64_t min, int64_t max) {
 
 TEST(ProgramBuilder, EntryPointsShareWeightsAndWhatIsPreparedAndSpecialiseTheRest) {
   const ir::LoopModule many = ForRows(Model(28), 2, 64), one = ForRows(Model(28), 1, 1);
-  ProgramPlan plan = BuildProgram({{"prefill", &many}, {"decode", &one}}, "sm_90a");
+  ProgramPlan plan = BuildProgram({{"prefill", many}, {"decode", one}}, "sm_90a");
   const Program& program = plan.program;
   EXPECT_EQ(Show(program, program.prepare),
             "transpose table turned\n"
@@ -155,7 +155,7 @@ TEST(ProgramBuilder, EntryPointsShareWeightsAndWhatIsPreparedAndSpecialiseTheRes
 
 TEST(ProgramBuilder, EqualEntryPointsAddNoKernel) {
   const ir::LoopModule module = Model(3);
-  ProgramPlan both = BuildProgram({{"prefill", &module}, {"decode", &module}}, "sm_90a");
+  ProgramPlan both = BuildProgram({{"prefill", module}, {"decode", module}}, "sm_90a");
   EXPECT_EQ(both.loops.size(), PrefillProgram(module).loops.size());
 }
 
@@ -163,7 +163,7 @@ TEST(ProgramBuilder, EntryPointsThatDisagreeAboutAnInputAreRefused) {
   const ir::LoopModule module = Model(2);
   ir::LoopModule other = module;
   other.sources[0].type.dtype = ir::DType::kF16;
-  EXPECT_THROW(BuildProgram({{"prefill", &module}, {"decode", &other}}, "sm_90a"), InternalError);
+  EXPECT_THROW(BuildProgram({{"prefill", module}, {"decode", other}}, "sm_90a"), InternalError);
 }
 
 TEST(ProgramBuilder, BuffersCarryTheirContract) {
@@ -231,7 +231,7 @@ TEST(ProgramBuilder, KernelsAreSharedByTextAndNamedApart) {
 // Entry names come from the loops': equal text of two ranges is then one cubin.
 TEST(ProgramBuilder, AKernelOfAnotherRangeHasTheSameLoopsButForTheRange) {
   const ir::LoopModule few = ForRows(Model(2), 1, 16), many = ForRows(Model(2), 17, 64);
-  const ProgramPlan plan = BuildProgram({{"prefill", &few}, {"prefill", &many}}, "sm_90a");
+  const ProgramPlan plan = BuildProgram({{"prefill", few}, {"prefill", many}}, "sm_90a");
   std::map<std::string, std::vector<std::string>> named;
   for (size_t i = 0; i < plan.loops.size(); ++i) {
     named[plan.loops[i].fn.name].push_back(plan.program.kernels[i].name);
@@ -319,11 +319,11 @@ TEST(ProgramBuilder, ContradictionsAreRefused) {
 }
 
 TEST(DimExpr, FoldsAndCompares) {
-  DimExpr seq = SymbolExpr("seq");
+  DimExpr seq = FromExpr(ir::MakeSymbol("seq"));
   EXPECT_EQ(Add(Constant(3), Constant(4)), Constant(7));
   EXPECT_EQ(Mul(Mul(seq, Constant(3)), Constant(4)), Mul(seq, Constant(12)));
-  EXPECT_EQ(Mul(Constant(2), Mul(seq, SymbolExpr("batch"))),
-            Mul(Mul(seq, Constant(2)), SymbolExpr("batch")));
+  EXPECT_EQ(Mul(Constant(2), Mul(seq, FromExpr(ir::MakeSymbol("batch")))),
+            Mul(Mul(seq, Constant(2)), FromExpr(ir::MakeSymbol("batch"))));
   EXPECT_EQ(Max(Mul(seq, Constant(4)), Mul(seq, Constant(6))), Mul(seq, Constant(6)));
   EXPECT_EQ(Min(seq, Mul(seq, Constant(6))), seq);
   EXPECT_EQ(Max(seq, Constant(5)).op, DimExpr::Op::kMax);

@@ -103,7 +103,7 @@ TEST(Laws, AttentionOfOneHeadLowers) {
           "intermediate_size": 19, "num_hidden_layers": 1, "num_attention_heads": 1,
           "num_key_value_heads": 1, "vocab_size": 29, "hidden_act": "silu", "rms_norm_eps": 1e-5,
           "rope_theta": 10000.0, "max_position_embeddings": 128, "tie_word_embeddings": false})",
-      {.dtype = ir::DType::kF32, .seq = {1, 17}});
+      {{.seq = {1, 17}}, ir::DType::kF32});
   ASSERT_OK(graph);
   ExpectLawsDown(*graph, {.symbols = {{"batch", 1}, {"seq", 7}}, .seed = 1});
 }
