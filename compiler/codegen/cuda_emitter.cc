@@ -3,6 +3,7 @@
 
 #include <bit>
 
+#include "absl/algorithm/container.h"
 #include "compiler/codegen/cuda_expr.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/shared_layout.h"
@@ -69,10 +70,9 @@ class Emitter {
 
   std::string Comment() const {
     std::string text = Cat(kernel_.fn.name, ": ", kernel_.fn.computes);
-    for (char& c : text) {
-      if (c == '\\' || static_cast<unsigned char>(c) < ' ')
-        c = ' ';  // would end or continue the comment
-    }
+    // What would end or continue the comment.
+    absl::c_replace_if(
+        text, [](unsigned char c) { return c == '\\' || c < ' '; }, ' ');
     return Cat("\n// ", text, "\n");
   }
 

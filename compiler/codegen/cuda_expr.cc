@@ -42,22 +42,21 @@ const char* ToFloat(DType from) { return from == DType::kBF16 ? "bf16_to_float" 
 CudaExprs::CudaExprs(const std::vector<ir::SymbolDecl>& symbols) : ranges_(symbols) {}
 
 void CudaExprs::DeclareGlobal(const ir::BufferDecl& buffer) {
-  BufferInfo info{buffer.dtype, {}, false};
+  BufferInfo info{buffer.dtype};
   Expr elements = ir::IntLit(1, DType::kI64);
   for (const Expr& extent : buffer.shape) elements = elements * ir::MakeCast(DType::kI64, extent);
   ir::Range range = ir::Bounds(elements * ir::SizeOf(buffer.dtype), ranges_);
-  info.wide = range.max > std::numeric_limits<int32_t>::max();
-  DType dtype = info.wide ? DType::kI64 : DType::kI32;
-  info.strides.assign(buffer.shape.size(), ir::IntLit(1, dtype));
+  if (range.max > std::numeric_limits<int32_t>::max()) info.index = DType::kI64;
+  info.strides.assign(buffer.shape.size(), ir::IntLit(1, info.index));
   for (size_t i = buffer.shape.size(); i-- > 1;) {
-    info.strides[i - 1] = info.strides[i] * ir::MakeCast(dtype, buffer.shape[i]);
+    info.strides[i - 1] = info.strides[i] * ir::MakeCast(info.index, buffer.shape[i]);
   }
   names_.Get(Names::Kind::kBuffer, buffer.name);
   buffers_[buffer.name] = std::move(info);
 }
 
 void CudaExprs::DeclareAlloc(const ir::Alloc& alloc) {
-  BufferInfo info{alloc.dtype, {}, false};
+  BufferInfo info{alloc.dtype};
   for (int64_t stride : ir::Strides(alloc)) info.strides.push_back(ir::IntLit(stride));
   names_.Get(Names::Kind::kBuffer, alloc.name);
   buffers_[alloc.name] = std::move(info);
@@ -70,9 +69,9 @@ std::string CudaExprs::Type(DType dtype) {
 }
 
 const CudaExprs::BufferInfo& CudaExprs::Info(const std::string& buffer) const {
-  auto it = buffers_.find(buffer);
-  HACKC_CHECK(it != buffers_.end()) << "@" << buffer << " is not declared";
-  return it->second;
+  const BufferInfo* info = FindOrNull(buffers_, buffer);
+  HACKC_CHECK(info != nullptr) << "@" << buffer << " is not declared";
+  return *info;
 }
 
 DType CudaExprs::TypeOf(const std::string& buffer) const { return Info(buffer).dtype; }
@@ -83,10 +82,9 @@ std::string CudaExprs::Element(const std::string& buffer, const std::vector<Expr
       << "@" << buffer << ": " << indices.size() << " indices, rank " << info.strides.size();
   const std::string& name = names_.Get(Names::Kind::kBuffer, buffer);
   if (indices.empty()) return name;
-  DType dtype = info.wide ? DType::kI64 : DType::kI32;
-  Expr offset = ir::IntLit(0, dtype);
+  Expr offset = ir::IntLit(0, info.index);
   for (size_t i = 0; i < indices.size(); ++i) {
-    offset = offset + ir::MakeCast(dtype, indices[i]) * info.strides[i];
+    offset = offset + ir::MakeCast(info.index, indices[i]) * info.strides[i];
   }
   return Cat(name, "[", Print(offset), "]");
 }

@@ -48,7 +48,7 @@ class CudaExprs {
   struct BufferInfo {
     ir::DType dtype;
     std::vector<ir::Expr> strides;
-    bool wide = false;  // offsets in long long
+    ir::DType index = ir::DType::kI32;  // of offsets
   };
 
   const BufferInfo& Info(const std::string& buffer) const;

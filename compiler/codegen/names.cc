@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/codegen/names.h"
 
-#include <vector>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "compiler/codegen/prelude.h"
@@ -32,8 +30,7 @@ std::string Sanitize(std::string_view name) {
 }
 
 Names::Names() {
-  const std::vector<std::string> reserved = absl::StrSplit(kReserved, ' ');
-  for (const std::string& word : reserved) taken_.Add(word);
+  for (absl::string_view word : absl::StrSplit(kReserved, ' ')) taken_.Add(std::string(word));
   for (std::string_view word : Prelude::Names()) taken_.Add(word);
 }
 

@@ -3,6 +3,7 @@
 
 #include "compiler/support/cat.h"
 #include "compiler/support/internal_error.h"
+#include "compiler/support/lookup.h"
 
 namespace hackc::codegen {
 namespace {
@@ -233,13 +234,10 @@ const std::vector<Entry>& Table() {
 }  // namespace
 
 std::string Prelude::Use(std::string_view name) {
-  for (const Entry& entry : Table()) {
-    if (entry.name != name) continue;
-    if (used_.insert(entry.name).second && !entry.needs.empty()) Use(entry.needs);
-    return std::string(name);
-  }
-  HACKC_FAIL() << "no prelude entry " << name;
-  return {};
+  const Entry* entry = FindBy(Table(), &Entry::name, name);
+  HACKC_CHECK(entry != nullptr) << "no prelude entry " << name;
+  if (used_.insert(entry->name).second && !entry->needs.empty()) Use(entry->needs);
+  return entry->name;
 }
 
 std::string Prelude::UseWgmma(const ir::Wgmma& n, bool a_in_registers) {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/stmt_text.h"
 #include "compiler/program/constant_bytes.h"
 #include "compiler/program/dim_expr.h"
 #include "compiler/program/flow.h"
@@ -16,6 +16,7 @@
 #include "compiler/program/split_prepare.h"
 #include "compiler/program/workspace_plan.h"
 #include "compiler/support/internal_error.h"
+#include "compiler/support/name_set.h"
 
 namespace hackc::program {
 namespace {
@@ -180,9 +181,9 @@ class Builder {
         kernel_of_.emplace(KernelText(fn), static_cast<uint32_t>(plan_.loops.size()));
     if (!first) return it->second;
     const bool later = !plan_.program.entry_points.empty();
-    const std::string stem = later ? absl::StrCat(fn.fn.name, "_", entry_.name) : fn.fn.name;
-    std::string name = later && names_.count(fn.fn.name) ? stem : fn.fn.name;
-    for (int i = 2; !names_.insert(name).second; ++i) name = absl::StrCat(stem, "_", i);
+    std::string name = fn.fn.name;
+    if (!names_.Add(name))
+      name = names_.Unique(later ? absl::StrCat(name, "_", entry_.name) : name);
     plan_.program.kernels.push_back(
         {.name = name, .computes = fn.fn.computes, .arch = plan_.program.arch});
     plan_.loops.push_back(fn);
@@ -202,10 +203,17 @@ class Builder {
   std::map<std::string, std::vector<uint32_t>>
       prepared_;  // buffers by section, kernel and arguments
   std::map<std::string, uint32_t> kernel_of_;
-  std::set<std::string> names_;
+  NameSet names_{"_"};
 };
 
 }  // namespace
+
+std::string KernelText(const ir::LoopFn& fn) {
+  ir::LoopFn anonymous = fn;
+  anonymous.fn.name = "kernel";
+  anonymous.fn.computes.clear();
+  return ir::Print(anonymous);
+}
 
 ProgramPlan BuildProgram(const std::vector<EntryModule>& entries, const std::string& arch) {
   Builder builder(arch);

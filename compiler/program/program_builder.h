@@ -38,4 +38,8 @@ struct EntryModule {
 // program's bounds cover all.
 ProgramPlan BuildProgram(const std::vector<EntryModule>& entries, const std::string& arch);
 
+// Text that two launches share exactly when one kernel serves both: the Loop text without its name
+// and purpose, with the bounds of the symbols that it uses.
+std::string KernelText(const ir::LoopFn& fn);
+
 }  // namespace hackc::program

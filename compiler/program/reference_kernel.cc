@@ -62,11 +62,6 @@ class Plain {
   }
 
  private:
-  struct State {
-    Monoid monoid;
-    std::vector<Expr> extents;
-  };
-
   Block Lower(const Block& block) {
     Block out;
     for (const Stmt& stmt : block) {
@@ -96,7 +91,7 @@ class Plain {
   void Declare(const ir::Accumulator& state, Block& out) {
     int64_t elements = 1;
     for (const Expr& extent : state.extents) elements *= ir::AsInt(extent).value();
-    states_[state.name] = {state.monoid, state.extents};
+    states_[state.name] = &state;
     const std::vector<double> identity = ir::Identity(state.monoid);
     for (size_t c = 0; c < identity.size(); ++c) {
       const std::string part = Part(state.name, c), axis = part + "_at";
@@ -111,7 +106,7 @@ class Plain {
 
   Expr Element(const std::string& name, size_t c, const std::vector<Expr>& indices) const {
     Expr at = ir::IntLit(0);
-    const std::vector<Expr>& extents = states_.at(name).extents;
+    const std::vector<Expr>& extents = states_.at(name)->extents;
     for (size_t i = 0; i < indices.size(); ++i) at = at * extents[i] + indices[i];
     return ir::MakeLoad(Part(name, c), kF64, {at});
   }
@@ -128,7 +123,7 @@ class Plain {
                                           std::move(value), nullptr}));
     };
     Block body;
-    switch (states_.at(update.name).monoid) {
+    switch (states_.at(update.name)->monoid) {
       case Monoid::kSum: store(0, old(0) + operands[0], body); break;
       case Monoid::kProduct: store(0, old(0) * operands[0], body); break;
       case Monoid::kMax: store(0, ir::Max(old(0), operands[0]), body); break;
@@ -166,7 +161,7 @@ class Plain {
       if (name == nullptr || !states_.count(*name)) return nullptr;
       const std::vector<Expr> indices = load ? load->indices : std::vector<Expr>();
       Expr value = Element(*name, 0, indices);
-      const Monoid monoid = states_.at(*name).monoid;
+      const Monoid monoid = states_.at(*name)->monoid;
       if (monoid == Monoid::kSoftmaxSum || monoid == Monoid::kLogSumExp) {
         const Expr zero = ir::FloatLit(0, kF64), sum = Element(*name, 1, indices);
         Expr seen, nothing = zero;
@@ -184,7 +179,7 @@ class Plain {
   }
 
   const ir::LoopFn& loop_;
-  std::map<std::string, State> states_;
+  std::map<std::string, const ir::Accumulator*> states_;  // of the loop function
   int updates_ = 0;
 };
 

@@ -4,8 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "compiler/ir/stmt_text.h"
-
 namespace hackc::program {
 namespace {
 
@@ -73,12 +71,5 @@ class Splitter {
 }  // namespace
 
 void SplitPrepare(Flow& flow) { Splitter(flow).Run(); }
-
-std::string KernelText(const ir::LoopFn& fn) {
-  ir::LoopFn anonymous = fn;
-  anonymous.fn.name = "kernel";
-  anonymous.fn.computes.clear();
-  return ir::Print(anonymous);
-}
 
 }  // namespace hackc::program

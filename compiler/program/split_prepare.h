@@ -11,16 +11,10 @@
 // that is returned or carried stays where it is. Thread safety: pure.
 #pragma once
 
-#include <string>
-
 #include "compiler/program/flow.h"
 
 namespace hackc::program {
 
 void SplitPrepare(Flow& flow);
-
-// Text that two launches share exactly when one kernel serves both: the Loop text without its name
-// and purpose, with the bounds of the symbols that it uses.
-std::string KernelText(const ir::LoopFn& fn);
 
 }  // namespace hackc::program

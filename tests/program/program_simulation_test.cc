@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/program/program_builder.h"
-#include "compiler/program/split_prepare.h"
 #include "gtest/gtest.h"
 #include "tests/program/module_builder.h"
 
