@@ -22,7 +22,7 @@
 //   K8 async      a copy moves 4, 8 or 16 bytes from a `read` buffer into shared memory of its
 //                 dtype, both aligned; it is committed and then waited for, later or in the next
 //                 round of a loop round it; a slot is read only when the copies into it have been
-//                 waited for (copies_in_flight.h)
+//                 waited for (copies_in_flight.cc)
 //   K9 matrix     load_matrix: 1, 2 or 4 matrices of 16-bit elements, from aligned rows of shared
 //                 memory into registers of the same dtype, at an even index
 //   K10 mma       shape and dtype go together; fragments are register arrays of the operands'
@@ -45,7 +45,8 @@
 //                 long as the swizzle (0, 32, 64 or 128 bytes)
 //   K17 bulk      one thread issues a bulk copy, between a box of a tensor map and shared memory of
 //                 its dtype that provably holds it, aligned to 128 bytes or 8 swizzles; bulk stores
-//                 are then committed and then waited for, each beside or round what was before
+//                 are then committed and then waited for, each beside or round what was before,
+//                 until none is pending
 //   K18 warpgroup statements on wgmma are reached by whole warpgroups
 //   K19 wgmma     n is a multiple of 8 up to 256; operands are bf16, f16 or f32 (only contiguous in
 //                 k), of their registers or provably within their shared memory, with a pattern of

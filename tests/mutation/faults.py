@@ -170,6 +170,7 @@ FAULTS = [
     F(UNITS, "Within(event.nest, load.nest)", "true"),
     F(UNITS, "prover_.BoundsOf(loop->extent).max > 1", "true"),
     F(UNITS, "return all.in_rounds && absl", "return (@ || all.in_rounds) && absl"),
+    F(UNITS, "!leaves_some(e) && follows(e, commit)", "follows(e, commit)"),
     F(UNITS, "used > all", "false"),
     F(UNIT_MEMORY, "std::max(128, 8 * map->swizzle)", "128"),
     F(UNIT_MEMORY, "extent < 1 || extent > 256", "extent < 1"),
