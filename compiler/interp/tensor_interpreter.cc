@@ -4,7 +4,6 @@
 #include "compiler/interp/loop_interpreter.h"
 #include "compiler/interp/module_run.h"
 #include "compiler/ir/rewrite.h"
-#include "compiler/ir/tensor_walk.h"
 #include "compiler/support/internal_error.h"
 
 namespace hackc::interp {

@@ -176,19 +176,18 @@ bool AccessProver::Prove(const Expr& goal) {
   for (const Expr& fact : facts_) {
     if (AsInt(fact).value_or(0) < 0) return true;
   }
-  // Goals that remain once a fact is used, in the multiple that meets the goal.
-  std::vector<Expr> left;
-  for (const Expr& fact : facts_) {
-    if (fact->dtype != goal->dtype) continue;
-    left.push_back(goal - fact * Multiple(goal, fact));
-    if (ProveNonNegative(left.back(), ranges_)) return true;
-  }
-  for (const Expr& rest : left) {
-    for (const Expr& fact : facts_) {
-      if (fact->dtype == rest->dtype &&
-          ProveNonNegative(rest - fact * Multiple(rest, fact), ranges_))
-        return true;
+  // Goals that remain once a fact is used, in the multiple that meets the goal; then a second one.
+  std::vector<Expr> goals = {goal};
+  for (int used = 0; used < 2; ++used) {
+    std::vector<Expr> left;
+    for (const Expr& from : goals) {
+      for (const Expr& fact : facts_) {
+        if (fact->dtype != from->dtype) continue;
+        left.push_back(from - fact * Multiple(from, fact));
+        if (ProveNonNegative(left.back(), ranges_)) return true;
+      }
     }
+    goals = std::move(left);
   }
   // L - a // c >= 0 is c * L + c - 1 - a >= 0.
   for (const Linear::Term& term : ToLinear(goal).terms) {
@@ -213,7 +212,7 @@ bool AccessProver::NonNegative(const Expr& e) {
 }
 
 bool AccessProver::Less(const Expr& a, const Expr& b) {
-  if (!CanSubtract(a, b)) return false;
+  if (!IntegersAgree(a, b)) return false;
   if (const Binary* clamp = As<Binary>(a)) {
     if (clamp->op == BinaryOp::kMax && Less(clamp->a, b) && Less(clamp->b, b)) return true;
     if (clamp->op == BinaryOp::kMin && (Less(clamp->a, b) || Less(clamp->b, b))) return true;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "compiler/ir/copies_in_flight.h"
-
+// Runs the copies, commits, waits and reads of one thread.
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "compiler/ir/kernel_checks.h"
 #include "compiler/ir/rewrite.h"
 
 namespace hackc::ir {
@@ -13,7 +13,8 @@ namespace {
 class CopyRun {
  public:
   explicit CopyRun(const KernelFn& kernel) {
-    for (const SymbolDecl& symbol : kernel.fn.symbols) symbols_[symbol.name] = symbol.max;
+    for (const SymbolDecl& symbol : kernel.fn.symbols)
+      known_[VarOf(symbol.name)] = IntLit(symbol.max);
     WalkStmts(
         kernel.fn.body, [&](const AsyncCopy& copy) { targets_.insert(copy.target); },
         [&](const Alloc& alloc) {
@@ -33,12 +34,9 @@ class CopyRun {
   std::optional<int64_t> Value(const Expr& e) const {
     return AsInt(Rewrite(e, [&](const Expr& node) -> Expr {
       if (As<Builtin>(node)) return IntLit(0);
+      if (const Symbol* symbol = As<Symbol>(node)) return FindOr(known_, VarOf(symbol->name));
       const Var* var = As<Var>(node);
-      const Symbol* symbol = As<Symbol>(node);
-      const int64_t* known = var      ? FindOrNull(vars_, var->name)
-                             : symbol ? FindOrNull(symbols_, symbol->name)
-                                      : nullptr;
-      return known ? IntLit(*known, node->dtype) : nullptr;
+      return var ? FindOr(known_, var->name) : nullptr;
     }));
   }
 
@@ -85,9 +83,8 @@ class CopyRun {
         groups_.erase(groups_.begin());
       }
     } else if (const Let* let = As<Let>(s)) {
-      vars_.erase(let->name);
-      if (IsFloat(let->value->dtype)) return true;
-      if (const auto value = Value(let->value)) vars_[let->name] = *value;
+      const auto value = IsFloat(let->value->dtype) ? std::nullopt : Value(let->value);
+      known_[let->name] = value ? IntLit(*value, let->value->dtype) : nullptr;
     } else if (const If* branch = As<If>(s)) {
       const auto taken = Value(branch->condition);
       if (!taken) return !Matters(branch->then);
@@ -97,7 +94,7 @@ class CopyRun {
       if (!Matters(loop->body)) return true;
       if (!extent) return false;
       for (int64_t i = 0; i < std::min<int64_t>(*extent, rounds_); ++i) {
-        vars_[loop->axis] = i;
+        known_[loop->axis] = IntLit(i);
         if (!Run(loop->body)) return false;
       }
       if (*extent > rounds_) groups_.clear();  // later rounds are not run
@@ -109,8 +106,7 @@ class CopyRun {
   bool Matters(const Block& body) const {
     bool matters = false;
     WalkStmts(body, [&](const Stmt& s) {
-      matters |= As<AsyncCopy>(s) || As<AsyncCommit>(s) || As<AsyncWait>(s) || As<LoadMatrix>(s) ||
-                 As<VectorLoad>(s);
+      matters |= IsA<AsyncCopy, AsyncCommit, AsyncWait, LoadMatrix, VectorLoad>(s);
     });
     WalkExprs(body, [&](const Expr& e) { matters |= !Loads(e).empty(); });
     return matters;
@@ -128,7 +124,7 @@ class CopyRun {
     if (reported_.insert(nest_.back()).second) found.push_back({nest_, place.first});
   }
 
-  std::map<std::string, int64_t> symbols_, vars_;
+  std::map<std::string, Expr> known_;  // values of symbols and variables; null: not known
   std::set<std::string> targets_, rings_;
   std::vector<Stmt> nest_;
   std::set<Place> group_;                // not committed yet

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/text_lexer.h"
@@ -306,9 +305,7 @@ Expr RewriteMemo(const Expr& e, const std::function<Expr(const Expr&)>& rewrite,
       },
       e->node);
   // Folding may leave one of the parts (0 * 3 + %i is %i), which `rewrite` has seen: not twice.
-  for (const Expr& part : parts) {
-    if (part == rebuilt) return memo[e.get()] = rebuilt;
-  }
+  if (absl::c_linear_search(parts, rebuilt)) return memo[e.get()] = rebuilt;
   Expr replaced = rewrite(rebuilt);
   return memo[e.get()] = replaced ? replaced : rebuilt;
 }
@@ -326,9 +323,8 @@ Expr Substitute(const Expr& e, const std::string& name, const Expr& value) {
 
 std::vector<std::string> FreeVars(const Expr& e) {
   std::vector<std::string> names;
-  std::unordered_set<std::string> seen;
   Walk(e, [&](const Var& var) {
-    if (seen.insert(var.name).second) names.push_back(var.name);
+    if (!absl::c_linear_search(names, var.name)) names.push_back(var.name);
   });
   return names;
 }

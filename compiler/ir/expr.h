@@ -206,6 +206,13 @@ void Walk(const Expr& e, auto&&... visits) {
   WalkNodes(e, [&](const Expr& node) { (VisitHandle(node, visits), ...); });
 }
 
+// Whether every node of `e` does.
+bool AllNodes(const Expr& e, auto&& holds) {
+  bool all = true;
+  WalkNodes(e, [&](const Expr& node) { all = all && holds(node); });
+  return all;
+}
+
 // Rebuilds `e` bottom-up: `rewrite` sees each node, or each of one kind, after its children;
 // returning null keeps the node. Subtrees that do not change keep their handle.
 Expr RewriteNodes(const Expr& e, const std::function<Expr(const Expr&)>& rewrite);
@@ -246,7 +253,7 @@ const T* As(const Expr& e) {
 
 // Integers of one dtype, or a literal that takes the other's: what IR before its verification may
 // lack.
-inline bool CanSubtract(const Expr& a, const Expr& b) {
+inline bool IntegersAgree(const Expr& a, const Expr& b) {
   return IsInteger(a->dtype) && IsInteger(b->dtype) &&
          (a->dtype == b->dtype || AsInt(a) || AsInt(b));
 }

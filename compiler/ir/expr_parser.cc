@@ -78,7 +78,7 @@ class Parser {
     DType dtype = DType::kF32;
     if (lexer_.Accept(":")) {
       Token at = lexer_.Peek();
-      HACKC_ASSIGN_OR_RETURN(dtype, ParseDType(lexer_));
+      HACKC_ASSIGN_OR_RETURN(dtype, lexer_.TakeWord<DType>());
       if (!IsFloat(dtype))
         return TextLexer::ErrorAt(at, "expected a float type for a float literal");
     }
@@ -146,31 +146,29 @@ class Parser {
   }
 
   absl::StatusOr<Expr> ParseCall(const Token& at) {
-    if (auto dtype = FromName<DType>(at.text)) {
-      HACKC_ASSIGN_OR_RETURN(auto args, ParseArguments(at, 1));
-      return MakeCast(*dtype, args[0]);
+    const auto dtype = FromName<DType>(at.text);
+    const auto unary = FromName<UnaryOp>(at.text);
+    const auto binary = FromName<BinaryOp>(at.text);
+    const auto shuffle = FromName<ShuffleKind>(at.text);
+    const bool select = at.text == "select";
+    if (!dtype && !unary && !binary && !shuffle && !select)
+      return TextLexer::ErrorAt(at, "unknown function `", at.text, "`");
+    HACKC_ASSIGN_OR_RETURN(const auto args, ParseArguments(at, select              ? 3
+                                                               : binary || shuffle ? 2
+                                                                                   : 1));
+    if (dtype) return MakeCast(*dtype, args[0]);
+    if (binary) return Combine(at, *binary, args[0], args[1]);
+    if (unary) {
+      if (!Takes(*unary, args[0]->dtype)) return WrongType(at, args[0]);
+      return MakeUnary(*unary, args[0]);
     }
-    if (auto op = FromName<UnaryOp>(at.text)) {
-      HACKC_ASSIGN_OR_RETURN(auto args, ParseArguments(at, 1));
-      if (!Takes(*op, args[0]->dtype)) return WrongType(at, args[0]);
-      return MakeUnary(*op, args[0]);
-    }
-    if (at.text == "min" || at.text == "max" || at.text == "pow") {
-      HACKC_ASSIGN_OR_RETURN(auto args, ParseArguments(at, 2));
-      return Combine(at, *FromName<BinaryOp>(at.text), args[0], args[1]);
-    }
-    if (at.text == "select") {
-      HACKC_ASSIGN_OR_RETURN(auto args, ParseArguments(at, 3));
-      if (args[0]->dtype != DType::kBool) return WrongType(at, args[0]);
-      if (args[1]->dtype != args[2]->dtype) return Mismatch(at, args[1], args[2]);
-      return MakeSelect(args[0], args[1], args[2]);
-    }
-    if (auto kind = FromName<ShuffleKind>(at.text)) {
-      HACKC_ASSIGN_OR_RETURN(auto args, ParseArguments(at, 2));
+    if (shuffle) {
       if (!IsInteger(args[1]->dtype)) return WrongType(at, args[1]);
-      return MakeShuffle(*kind, args[0], args[1]);
+      return MakeShuffle(*shuffle, args[0], args[1]);
     }
-    return TextLexer::ErrorAt(at, "unknown function `", at.text, "`");
+    if (args[0]->dtype != DType::kBool) return WrongType(at, args[0]);
+    if (args[1]->dtype != args[2]->dtype) return Mismatch(at, args[1], args[2]);
+    return MakeSelect(args[0], args[1], args[2]);
   }
 
   absl::StatusOr<Expr> ParseInfix() {
@@ -187,11 +185,7 @@ class Parser {
   }
 
   absl::StatusOr<Expr> Combine(const Token& at, BinaryOp op, Expr a, Expr b) {
-    if (a->dtype != b->dtype) {  // integer literals adapt, as in MakeBinary
-      if (AsInt(a) && IsInteger(a->dtype) && IsInteger(b->dtype)) a = IntLit(*AsInt(a), b->dtype);
-      if (AsInt(b) && IsInteger(b->dtype) && IsInteger(a->dtype)) b = IntLit(*AsInt(b), a->dtype);
-    }
-    if (a->dtype != b->dtype) return Mismatch(at, a, b);
+    if (a->dtype != b->dtype && !IntegersAgree(a, b)) return Mismatch(at, a, b);
     if (!Takes(op, a->dtype)) return WrongType(at, a);
     return MakeBinary(op, std::move(a), std::move(b));
   }
@@ -226,13 +220,6 @@ bool CanBeSymbol(const std::string& name) {
   const auto e = ParseExpr(name, {});
   const Symbol* symbol = e.ok() ? As<Symbol>(*e) : nullptr;
   return symbol && symbol->name == name && name != "if";  // which opens a load's guard
-}
-
-absl::StatusOr<DType> ParseDType(TextLexer& lexer) {
-  const auto dtype = lexer.Word<DType>();
-  if (!dtype) return lexer.Expected("a type such as f32");
-  lexer.Take();
-  return *dtype;
 }
 
 }  // namespace hackc::ir

@@ -39,7 +39,4 @@ absl::StatusOr<Expr> ParseExpr(std::string_view text, const ExprScope& scope);
 // Expressions read `name` as a symbol; not so `inf`, `true` and `thread.x`.
 bool CanBeSymbol(const std::string& name);
 
-// `dtype` as a word.
-absl::StatusOr<DType> ParseDType(TextLexer& lexer);
-
 }  // namespace hackc::ir

@@ -111,6 +111,12 @@ Result VisitKind(const std::variant<Kinds...>& node, Visit& visit) {
       node);
 }
 
+// Whether the node behind `handle` is of one of the kinds.
+template <typename... Kinds>
+bool IsA(const auto& handle) {
+  return (std::holds_alternative<Kinds>(handle->node) || ...);
+}
+
 // Calls `visit` on the handle of a node, or on the node if it takes a kind.
 template <typename Handle, typename Visit>
 void VisitHandle(const Handle& handle, Visit& visit) {

@@ -82,10 +82,9 @@ std::optional<ThreadSet> KernelChecks::Threads() const {
 void KernelChecks::CheckRegisterIndex(const std::string& name, const std::vector<Expr>& indices) {
   if (!IsIn(MemorySpace::kLocal, name)) return;
   for (const Expr& index : indices) {
-    bool constant = true;
-    Walk(index, [&](const Expr& node) {
+    const bool constant = AllNodes(index, [&](const Expr& node) {
       const Var* var = As<Var>(node);
-      constant &= As<IntLiteral>(node) || As<Binary>(node) || (var && unrolled_.count(var->name));
+      return var ? unrolled_.contains(var->name) : IsA<IntLiteral, Binary>(node);
     });
     if (!constant)
       Error("registers", "@", name, ": index `", Print(index),

@@ -3,7 +3,7 @@
 // threads differ in getting there, and which; whether an address is aligned; registers
 // (kernel_checks.cc). And the rules of kernel_verify.h on roles and on the units that work beside
 // the threads: mbarriers, bulk copies, wgmma, named barriers, atomics (unit_verify.cc,
-// unit_memory_verify.cc).
+// unit_memory_verify.cc); and copies_in_flight.cc.
 //
 // Thread safety: an object belongs to one thread.
 #pragma once
@@ -25,6 +25,16 @@ enum class Varies : uint8_t { kNever, kByWarp, kByThread };
 using ThreadSet = std::bitset<1024>;
 
 int64_t BoxElements(const BulkMap& map);
+
+// Reads of shared memory before the asynchronous copy into it has been waited for: by one thread,
+// in the first block, with symbols at their largest and a few rounds of each loop. What this does
+// not find may still be wrong in other blocks or rounds, or for other threads (the interpreter
+// looks for races of all).
+struct EarlyRead {
+  std::vector<Stmt> nest;  // the statement that reads, last, and those round it
+  std::string buffer;
+};
+std::vector<EarlyRead> ReadsInFlight(const KernelFn& kernel);
 
 class KernelChecks : public StmtVerifier {
  public:
@@ -104,9 +114,7 @@ class KernelChecks : public StmtVerifier {
   Transfers copies_{"async", "copy", true};
 
  private:
-  static bool Holds(const Stmt& s) {
-    return !As<Accumulator>(s) && !As<Accumulate>(s) && !As<Combine>(s);
-  }
+  static bool Holds(const Stmt& s) { return !IsA<Accumulator, Accumulate, Combine>(s); }
 
   // Of one array of mbarriers, or at one named barrier.
   struct Meetings {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "compiler/ir/copies_in_flight.h"
 #include "compiler/ir/kernel_checks.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/shared_layout.h"

@@ -9,7 +9,10 @@ namespace {
 class LoopVerifier : public StmtVerifier {
  public:
   explicit LoopVerifier(const Function& fn)
-      : StmtVerifier({.name = "loop", .holds = Holds, .loops = {LoopKind::kSequential}}, fn) {}
+      : StmtVerifier({.name = "loop",
+                      .holds = IsA<For, Let, Accumulator, Accumulate, Store>,
+                      .loops = {LoopKind::kSequential}},
+                     fn) {}
 
  protected:
   void Check(const Stmt& s) override {
@@ -25,9 +28,6 @@ class LoopVerifier : public StmtVerifier {
   }
 
  private:
-  static bool Holds(const Stmt& s) {
-    return As<For>(s) || As<Let>(s) || As<Accumulator>(s) || As<Accumulate>(s) || As<Store>(s);
-  }
   void Error(RuleIn<kLoopRules> rule, const auto&... parts) { Report(*rule, Cat(parts...)); }
 };
 

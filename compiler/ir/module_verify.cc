@@ -45,11 +45,9 @@ std::string ModuleVerifier::ShapeError(const ValueType& type) const {
       return Cat("extent ", Print(extent), " is not an i32 expression of at most ", kMaxExprDepth,
                  " levels");
     }
-    bool plain = true;
-    Walk(extent, [&](const Expr& e) {
+    const bool plain = AllNodes(extent, [&](const Expr& e) {
       const Symbol* symbol = As<Symbol>(e);
-      plain = plain && (symbol != nullptr ? HasSymbol(symbol->name)
-                                          : As<IntLiteral>(e) || As<Binary>(e) || As<Unary>(e));
+      return symbol ? HasSymbol(symbol->name) : IsA<IntLiteral, Binary, Unary>(e);
     });
     if (!plain) return Cat("extent ", Print(extent), " is not over declared symbols alone");
     if (Bounds(extent, ranges).min < 1)

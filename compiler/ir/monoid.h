@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "compiler/ir/fields.h"
@@ -25,7 +26,15 @@ namespace hackc::ir {
 enum class Monoid : uint8_t { kSum, kMax, kMin, kProduct, kSoftmaxSum, kLogSumExp };
 HACKC_ENUM_NAMES(Monoid, "sum", "max", "min", "product", "softmax_sum", "log_sum_exp")
 
-int OperandCount(Monoid monoid);              // 1, or 2 for kSoftmaxSum
-std::vector<double> Identity(Monoid monoid);  // one value for each state component
+constexpr int OperandCount(Monoid monoid) { return monoid == Monoid::kSoftmaxSum ? 2 : 1; }
+
+// One value for each state component.
+inline std::vector<double> Identity(Monoid monoid) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (monoid == Monoid::kSoftmaxSum) return {-kInfinity, 0, 0};
+  if (monoid == Monoid::kLogSumExp) return {-kInfinity, 0};
+  constexpr double kOf[] = {0, -kInfinity, kInfinity, 1};  // sum, max, min, product
+  return {kOf[static_cast<size_t>(monoid)]};
+}
 
 }  // namespace hackc::ir

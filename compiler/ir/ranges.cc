@@ -246,10 +246,10 @@ bool ProveNonNegative(const Expr& e, const RangeMap& ranges) {
   return NonNegative(ToLinear(e), ranges, kMaxSubstitutions, steps);
 }
 bool ProveLessEqual(const Expr& a, const Expr& b, const RangeMap& ranges) {
-  return CanSubtract(a, b) && ProveNonNegative(MakeBinary(BinaryOp::kSub, b, a), ranges);
+  return IntegersAgree(a, b) && ProveNonNegative(MakeBinary(BinaryOp::kSub, b, a), ranges);
 }
 bool ProveLess(const Expr& a, const Expr& b, const RangeMap& ranges) {
-  return CanSubtract(a, b) && ProveNonNegative(MakeBinary(BinaryOp::kSub, b, a) - 1, ranges);
+  return IntegersAgree(a, b) && ProveNonNegative(MakeBinary(BinaryOp::kSub, b, a) - 1, ranges);
 }
 
 }  // namespace hackc::ir

@@ -20,39 +20,28 @@ Stmt MapFields(const Stmt& s, auto&& map) {
       s->node);
 }
 
-class StmtRewriter {
- public:
-  explicit StmtRewriter(const std::function<std::optional<Block>(const Stmt&)>& rewrite)
-      : rewrite_(rewrite) {}
+using StmtRewrite = std::function<std::optional<Block>(const Stmt&)>;
 
-  // Replaces `block` in place; true when anything changed.
-  bool Run(Block& block) {
-    bool changed = false;
-    Block out;
-    out.reserve(block.size());
-    for (const Stmt& s : block) {
-      const Block& replaced = One(s);
-      changed |= replaced.size() != 1 || replaced[0] != s;
-      out.insert(out.end(), replaced.begin(), replaced.end());
+// Replaces `block` in place; true when anything changed. `memo` keeps handles alive, so that no
+// address is used twice.
+bool RewriteIn(Block& block, const StmtRewrite& rewrite, std::unordered_map<Stmt, Block>& memo) {
+  Block out;
+  for (const Stmt& s : block) {
+    auto known = memo.find(s);
+    if (known == memo.end()) {
+      const Stmt rebuilt = MapFields(s, [&](auto& value) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Block>)
+          return RewriteIn(value, rewrite, memo);
+        return false;
+      });
+      known = memo.emplace(s, rewrite(rebuilt).value_or(Block{rebuilt})).first;
     }
-    if (changed) block = std::move(out);
-    return changed;
+    absl::c_copy(known->second, std::back_inserter(out));
   }
-
- private:
-  const Block& One(const Stmt& s) {
-    if (auto it = memo_.find(s); it != memo_.end()) return it->second;
-    Stmt rebuilt = MapFields(s, [&](auto& value) {
-      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Block>) return Run(value);
-      return false;
-    });
-    std::optional<Block> replaced = rewrite_(rebuilt);
-    return memo_[s] = replaced ? *std::move(replaced) : Block{rebuilt};
-  }
-
-  const std::function<std::optional<Block>(const Stmt&)>& rewrite_;
-  std::unordered_map<Stmt, Block> memo_;  // keeps handles alive, so that no address is used twice
-};
+  const bool changed = out != block;
+  if (changed) block = std::move(out);
+  return changed;
+}
 
 Block MapAllFields(const Block& block, auto&& map) {
   return RewriteEach(
@@ -77,18 +66,15 @@ Expr RenameIn(const Expr& e, const std::function<std::string(const std::string&)
 
 }  // namespace
 
-bool Equal(const Stmt& a, const Stmt& b) {
+bool SameValue(const Stmt& a, const Stmt& b) {
   return a == b || (a && b && SameValue(a->node, b->node));
 }
-
-bool Equal(const Block& a, const Block& b) { return SameValue(a, b); }
-
-bool Equal(const Function& a, const Function& b) { return SameValue(a, b); }
 
 Block RewriteEach(const Block& block,
                   const std::function<std::optional<Block>(const Stmt&)>& rewrite) {
   Block out = block;
-  StmtRewriter(rewrite).Run(out);
+  std::unordered_map<Stmt, Block> memo;
+  RewriteIn(out, rewrite, memo);
   return out;
 }
 
@@ -143,9 +129,7 @@ void DropUnusedSymbols(Function& fn) {
   std::set<std::string> used;
   const auto note = [&](const Symbol& symbol) { used.insert(symbol.name); };
   WalkExprs(fn.body, note);
-  for (const BufferDecl& buffer : fn.buffers) {
-    for (const Expr& extent : buffer.shape) Walk(extent, note);
-  }
+  ForEachExpr(fn.buffers, [&](const Expr& extent) { Walk(extent, note); });
   std::erase_if(fn.symbols, [&](const SymbolDecl& s) { return !used.contains(s.name); });
 }
 

@@ -24,10 +24,8 @@
 
 namespace hackc::ir {
 
-bool Equal(const Stmt& a, const Stmt& b);  // structural
-bool Equal(const Block& a, const Block& b);
-inline bool SameValue(const Stmt& a, const Stmt& b) { return Equal(a, b); }
-bool Equal(const Function& a, const Function& b);
+// Structural equality; so are blocks and functions compared.
+bool SameValue(const Stmt& a, const Stmt& b);
 
 // Bottom-up: `rewrite` sees each statement after its children; nullopt keeps it, a block (maybe
 // empty) takes its place. A statement shared by several places is rewritten once.

@@ -406,7 +406,6 @@ struct AxisSchedule {
   LoopKind outer = LoopKind::kSerial;  // kGridX/Y/Z or kSerial
   int steps = 1;
   std::vector<Digit> digits;
-  bool operator==(const AxisSchedule&) const = default;
 };
 HACKC_FIELDS(AxisSchedule, "axis", axis, outer, steps, digits)
 
@@ -418,7 +417,6 @@ struct StageSchedule {
   CopyEngine engine = CopyEngine::kRegisters;
   int padding = 0;  // elements
   CacheHint cache = CacheHint::kNormal;
-  bool operator==(const StageSchedule&) const = default;
 };
 HACKC_FIELDS(StageSchedule, "stage", buffer, axis, depth, engine, padding, cache)
 
@@ -437,7 +435,6 @@ struct Schedule {
   int cluster = 1;
   int split_reduce = 1;       // blocks that share one reduction
   int min_blocks_per_sm = 1;  // launch bound
-  bool operator==(const Schedule&) const = default;
 
   const AxisSchedule* Find(std::string_view axis) const {  // null where it is not listed
     return FindBy(axes, &AxisSchedule::axis, axis);

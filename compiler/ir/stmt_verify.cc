@@ -18,12 +18,8 @@ constexpr int64_t kMaxElements = 1 << 24;  // of an array's dimension, of all of
 }  // namespace
 
 bool OverSymbols(const Expr& e) {
-  bool only = true;
-  Walk(e, [&](const Expr& node) {
-    only &= As<IntLiteral>(node) || As<Symbol>(node) || As<Binary>(node) || As<Unary>(node) ||
-            As<Select>(node);
-  });
-  return only;
+  return AllNodes(
+      e, [](const Expr& node) { return IsA<IntLiteral, Symbol, Binary, Unary, Select>(node); });
 }
 
 StmtVerifier::StmtVerifier(Level level, const Function& fn)

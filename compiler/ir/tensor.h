@@ -9,9 +9,15 @@
 // Axis names are unique within an operation. Extents are over symbols; a reduce axis' extent may
 // also use the operation's output axes and loads (causal attention sums over min(@past_lengths[b],
 // past) + s + 1 keys):
-// the axis then simply ends there. A load whose guard is false is 0. Thread safety: plain values.
+// the axis then simply ends there. A load whose guard is false is 0.
+//
+//   TensorOp small = MapExprs(op, [&](const Expr& e) { return Simplify(e, ranges); });
+//   for (const std::string& value : ValuesRead(op)) ...
+//
+// Thread safety: plain values; pure functions.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -79,6 +85,20 @@ struct TensorOp {
   std::string label;  // what it is for, names kernels: "qkv_linear", "attention", "input_norm"
   SourceLine line = {};
 };
+
+// Axes summed over: reduce or contract axes; none for the other kinds.
+std::vector<TensorAxis> ReducedAxes(const TensorOp& op);
+// Axes that the expressions may use besides the reduced ones: the output's, or a scatter's update
+// axes.
+const std::vector<TensorAxis>& FreeAxes(const TensorOp& op);
+
+// Every expression over axes: values, operands, indices, and extents of reduced and update axes.
+std::vector<Expr> ExprsOf(const TensorOp& op);
+// The same operation with each such expression replaced.
+TensorOp MapExprs(const TensorOp& op, const std::function<Expr(const Expr&)>& map);
+
+// Names of values that the operation reads (a scatter's state included), each once, in order.
+std::vector<std::string> ValuesRead(const TensorOp& op);
 
 using TensorSegment = Segment<TensorOp>;
 using TensorModule = Module<TensorOp>;

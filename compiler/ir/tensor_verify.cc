@@ -5,7 +5,6 @@
 #include "compiler/ir/module_text.h"
 #include "compiler/ir/module_verify.h"
 #include "compiler/ir/rewrite.h"
-#include "compiler/ir/tensor_walk.h"
 
 namespace hackc::ir {
 namespace {
@@ -75,18 +74,16 @@ class OpVerifier {
       if (!IsName(axis.name) || !axes_.insert(axis.name).second) {
         Error("axis", "axis `", axis.name, "` is not a name of its own");
       }
-      bool plain =
-          axis.extent && axis.extent->dtype == DType::kI32 && axis.extent->depth <= kMaxExprDepth;
-      if (plain) {
-        Walk(axis.extent, [&](const Expr& e) {
-          const Symbol* symbol = As<Symbol>(e);
-          const Var* var = As<Var>(e);
-          plain = plain && (symbol        ? module_.HasSymbol(symbol->name)
-                            : var         ? outer.contains(var->name)
-                            : As<Load>(e) ? !outer.empty()
-                                          : As<IntLiteral>(e) || As<Binary>(e) || As<Unary>(e));
-        });
-      }
+      const bool plain = axis.extent && axis.extent->dtype == DType::kI32 &&
+                         axis.extent->depth <= kMaxExprDepth &&
+                         AllNodes(axis.extent, [&](const Expr& e) {
+                           const Symbol* symbol = As<Symbol>(e);
+                           const Var* var = As<Var>(e);
+                           return symbol        ? module_.HasSymbol(symbol->name)
+                                  : var         ? outer.contains(var->name)
+                                  : As<Load>(e) ? !outer.empty()
+                                                : IsA<IntLiteral, Binary, Unary>(e);
+                         });
       if (!plain) {
         Error("axis", "extent ", Print(axis.extent), " of ", axis.name,
               " is not over symbols (and output axes, for a reduced one)");

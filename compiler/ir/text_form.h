@@ -38,18 +38,14 @@ struct NameForm {
   std::string_view what;
   TokenKind kind;
 };
-inline NameForm Percent(std::string& name, std::string_view what) {
-  return {name, what, TokenKind::kPercentName};
+template <TokenKind kKind>
+NameForm NameOf(std::string& name, std::string_view what) {
+  return {name, what, kKind};
 }
-inline NameForm AtSign(std::string& name, std::string_view what) {
-  return {name, what, TokenKind::kAtName};
-}
-inline NameForm Plain(std::string& name, std::string_view what) {
-  return {name, what, TokenKind::kIdentifier};
-}
-inline NameForm Quoted(std::string& name, std::string_view what) {
-  return {name, what, TokenKind::kString};
-}
+inline constexpr auto Percent = NameOf<TokenKind::kPercentName>;
+inline constexpr auto AtSign = NameOf<TokenKind::kAtName>;
+inline constexpr auto Plain = NameOf<TokenKind::kIdentifier>;
+inline constexpr auto Quoted = NameOf<TokenKind::kString>;
 // An int or an int64_t whose messages say more than "an integer".
 template <typename Int>
 struct Number {
@@ -157,10 +153,8 @@ class Text {
       out_ ? PrintFields(value) : ReadFields(value);
     } else if constexpr (std::is_same_v<T, Expr>) {
       out_ ? Words(Print(value)) : Read(value, [&] { return ParseExpr(*lexer_, scope); });
-    } else if constexpr (std::is_same_v<T, DType>) {
-      out_ ? Words(ir::Name(value)) : Read(value, [&] { return ParseDType(*lexer_); });
     } else if constexpr (NamedEnum<T>) {
-      out_ ? Words(ir::Name(value)) : ReadEnum(value);
+      out_ ? Words(ir::Name(value)) : Read(value, [&] { return lexer_->TakeWord<T>(); });
     } else if constexpr (std::is_same_v<T, double>) {
       out_ ? Words(PrintFloat(value)) : Read(value, [&] { return lexer_->Number("a number"); });
     } else if (out_) {
@@ -177,21 +171,6 @@ class Text {
   void Read(auto& to, auto&& read) {
     if (ok()) Note(Into(to, read()));
   }
-  template <NamedEnum Enum>
-  void ReadEnum(Enum& value) {
-    if (!ok()) return;
-    if (const auto word = lexer_->Word<Enum>()) {
-      value = *word;
-      lexer_->Take();
-      return;
-    }
-    std::string choices;
-    for (std::string_view name : kNamesOf<Enum>) {
-      choices += Cat(choices.empty() ? "one of " : ", ", name);
-    }
-    Note(lexer_->Expected(std::is_same_v<Enum, Monoid> ? "a monoid such as sum" : choices));
-  }
-
   // A name of a variable where `field` says so; reading: of what its sigil says.
   void Field(std::string_view field, std::string& name) {
     const bool variable = out_ ? field == "axis" : Here().kind == TokenKind::kPercentName;

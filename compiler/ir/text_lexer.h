@@ -24,7 +24,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "compiler/ir/fields.h"
+#include "compiler/ir/dtype.h"
+#include "compiler/ir/monoid.h"
 #include "compiler/support/cat.h"
 #include "compiler/support/status_macros.h"
 
@@ -77,6 +78,13 @@ class TextLexer {
   std::optional<Enum> Word() const {
     return token_.kind == TokenKind::kIdentifier ? FromName<Enum>(token_.text) : std::nullopt;
   }
+  template <NamedEnum Enum>
+  absl::StatusOr<Enum> TakeWord() {
+    const std::optional<Enum> word = Word<Enum>();
+    if (!word) return Expected(Choices<Enum>());
+    Take();
+    return *word;
+  }
   bool AtEnd() const { return token_.kind == TokenKind::kEnd; }
 
   absl::Status Expect(std::string_view word);
@@ -101,6 +109,15 @@ class TextLexer {
   }
 
  private:
+  template <NamedEnum Enum>
+  static std::string Choices() {
+    if (std::is_same_v<Enum, DType>) return "a type such as f32";
+    if (std::is_same_v<Enum, Monoid>) return "a monoid such as sum";
+    std::string choices;
+    for (std::string_view name : kNamesOf<Enum>)
+      choices += Cat(choices.empty() ? "one of " : ", ", name);
+    return choices;
+  }
   void SkipSpace();
   void Scan();
 

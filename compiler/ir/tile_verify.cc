@@ -11,7 +11,10 @@ namespace {
 class TileVerifier : public StmtVerifier {
  public:
   explicit TileVerifier(const TileFn& tile)
-      : StmtVerifier({.name = "tile", .holds = Holds, .states_by_load = true}, tile.fn),
+      : StmtVerifier({.name = "tile",
+                      .holds = IsA<For, Let, Accumulator, Accumulate, Store, Alloc, Combine>,
+                      .states_by_load = true},
+                     tile.fn),
         schedule_(tile.schedule) {
     WalkStmts(
         tile.fn.body,
@@ -84,10 +87,6 @@ class TileVerifier : public StmtVerifier {
   }
 
  private:
-  static bool Holds(const Stmt& s) {
-    return As<For>(s) || As<Let>(s) || As<Accumulator>(s) || As<Accumulate>(s) || As<Store>(s) ||
-           As<Alloc>(s) || As<Combine>(s);
-  }
   void Error(RuleIn<kTileRules> rule, const auto&... parts) { Report(*rule, Cat(parts...)); }
 
   // Thread bits of the digits; reports what no digit may be.

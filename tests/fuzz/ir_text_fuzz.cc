@@ -8,7 +8,6 @@
 
 #include "compiler/ir/ranges.h"
 #include "compiler/ir/rewrite.h"
-#include "compiler/ir/tensor_walk.h"
 #include "compiler/support/cat.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tools/opt/pass_list.h"

@@ -77,11 +77,11 @@ TEST(Rewrite, RenameReachesDeclarationsAndUses) {
 TEST(Rewrite, EqualityIsStructural) {
   Block a = Sample(), b = Sample();
   EXPECT_NE(a, b);
-  EXPECT_TRUE(Equal(a, b));
+  EXPECT_TRUE(SameValue(a, b));
   Block c = RenameAll(a, [](const std::string& name) { return name == "z" ? "w" : name; });
-  EXPECT_FALSE(Equal(a, c));
+  EXPECT_FALSE(SameValue(a, c));
   Accumulator sum{"s", Monoid::kSum, {}}, max{"s", Monoid::kMax, {}};
-  EXPECT_FALSE(Equal(MakeStmt(sum), MakeStmt(max)));
+  EXPECT_FALSE(SameValue(MakeStmt(sum), MakeStmt(max)));
 }
 
 TEST(Rewrite, WalksInProgramOrder) {

@@ -128,7 +128,7 @@ void ExpectRoundTrip(std::string_view text, Parse parse) {
   EXPECT_EQ(Print(*fn), text);
   absl::StatusOr<Fn> again = parse(Print(*fn));
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_TRUE(Equal(fn->fn, again->fn));
+  EXPECT_TRUE(SameValue(fn->fn, again->fn));
 }
 
 TEST(StmtText, LoopRoundTrips) { ExpectRoundTrip<LoopFn>(kLoop, ParseLoop); }

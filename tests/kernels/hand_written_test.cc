@@ -20,7 +20,7 @@ TEST_P(Kernel, TextGoesRound) {
   auto again = ir::ParseKernel(printed);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(ir::Print(*again), printed);
-  EXPECT_TRUE(ir::Equal(again->fn, c.kernel.fn));
+  EXPECT_TRUE(ir::SameValue(again->fn, c.kernel.fn));
 }
 
 TEST_P(Kernel, TheVerifierTakesIt) {

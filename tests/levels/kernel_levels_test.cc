@@ -185,7 +185,7 @@ TEST_P(KernelLevels, EveryLevelAgrees) {
       ++kernels;
       auto parsed = ir::ParseLoop(ir::Print(launch.fn));
       ASSERT_OK(parsed);
-      EXPECT_TRUE(ir::Equal(parsed->fn, launch.fn.fn));
+      EXPECT_TRUE(ir::SameValue(parsed->fn, launch.fn.fn));
       EXPECT_THAT(ir::VerifyLoop(launch.fn), testing::IsEmpty()) << ir::Print(launch.fn);
       FunctionRun loop;
       for (const ir::SymbolDecl& symbol : launch.fn.fn.symbols) {
@@ -206,11 +206,11 @@ TEST_P(KernelLevels, EveryLevelAgrees) {
           << ir::Print(lowered->kernel);
       auto tile_parsed = ir::ParseTile(ir::Print(lowered->tile));
       ASSERT_TRUE(tile_parsed.ok()) << tile_parsed.status() << "\n" << ir::Print(lowered->tile);
-      EXPECT_TRUE(ir::Equal(tile_parsed->fn, lowered->tile.fn));
+      EXPECT_TRUE(ir::SameValue(tile_parsed->fn, lowered->tile.fn));
       auto kernel_parsed = ir::ParseKernel(ir::Print(lowered->kernel));
       ASSERT_TRUE(kernel_parsed.ok()) << kernel_parsed.status() << "\n"
                                       << ir::Print(lowered->kernel);
-      EXPECT_TRUE(ir::Equal(kernel_parsed->fn, lowered->kernel.fn));
+      EXPECT_TRUE(ir::SameValue(kernel_parsed->fn, lowered->kernel.fn));
       EXPECT_EQ(ir::Print(*kernel_parsed), ir::Print(lowered->kernel));
 
       status = RunTile(lowered->tile, tile);
@@ -227,7 +227,7 @@ TEST_P(KernelLevels, EveryLevelAgrees) {
                     [&](const ir::Stmt& s) { mma |= ir::As<ir::Mma>(s) != nullptr; });
       with_mma += mma;
       ir::KernelFn without = WithoutBarriers(lowered->kernel);
-      if (!ir::Equal(without.fn, lowered->kernel.fn)) {
+      if (!ir::SameValue(without.fn, lowered->kernel.fn)) {
         ++with_barriers;
         EXPECT_FALSE(RunKernel(without, bare).ok()) << "runs without its barriers";
       }

@@ -87,7 +87,7 @@ void Check(const std::string& text, int rounds, int seed, Parse parse, Verify ve
     absl::StatusOr<Fn> again = parse(printed);
     ASSERT_OK(again);
     ASSERT_EQ(ir::Print(*again), printed);
-    ASSERT_TRUE(ir::Equal(fn->fn, again->fn));
+    ASSERT_TRUE(ir::SameValue(fn->fn, again->fn));
     if (!verify(*fn).empty()) continue;
     interp::FunctionRun inputs;
     for (const ir::SymbolDecl& symbol : fn->fn.symbols) inputs.symbols[symbol.name] = symbol.min;

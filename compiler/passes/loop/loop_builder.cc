@@ -6,7 +6,6 @@
 
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/simplify.h"
-#include "compiler/ir/tensor_walk.h"
 #include "compiler/passes/loop/finish_kernel.h"
 #include "compiler/support/internal_error.h"
 #include "compiler/support/name_set.h"

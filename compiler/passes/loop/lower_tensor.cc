@@ -2,7 +2,6 @@
 #include "compiler/passes/loop/lower_tensor.h"
 
 #include "compiler/ir/rewrite.h"
-#include "compiler/ir/tensor_walk.h"
 #include "compiler/passes/loop/fusion_cost.h"
 #include "compiler/passes/loop/loop_builder.h"
 #include "compiler/support/internal_error.h"

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <set>
 
-#include "compiler/ir/tensor_walk.h"
-
 namespace hackc::passes {
 
 using namespace ir;  // NOLINT

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "compiler/ir/simplify.h"
-#include "compiler/ir/tensor_walk.h"
 
 namespace hackc::passes {
 namespace {
@@ -43,7 +42,9 @@ TensorModule InlineViews(const TensorModule& module) {
     std::map<std::string, std::pair<TensorOp, Expr>> views;  // already free of other views
     std::set<std::string> states;                            // updated ones
     for (TensorOp& op : segment.ops) {
-      RangeMap ranges = RangesOf(op, module.symbols);
+      RangeMap ranges(module.symbols);
+      for (const TensorAxis& axis : FreeAxes(op)) ranges.SetAxis(axis.name, axis.extent);
+      for (const TensorAxis& axis : ReducedAxes(op)) ranges.SetAxis(axis.name, axis.extent);
       op = MapExprs(op, [&](const Expr& e) {
         Expr inlined = Rewrite(e, [&](const Load& load) -> Expr {
           const auto* view = FindOrNull(views, load.buffer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "compiler/ir/tensor_walk.h"
+#include "compiler/ir/tensor.h"
 
 namespace hackc::ir {
 
@@ -42,13 +42,6 @@ std::vector<std::string> ValuesRead(const TensorOp& op) {
     for (const Load* load : Loads(e)) add(load->buffer);
   }
   return values;
-}
-
-RangeMap RangesOf(const TensorOp& op, const std::vector<SymbolDecl>& symbols) {
-  RangeMap ranges(symbols);
-  for (const TensorAxis& axis : FreeAxes(op)) ranges.SetAxis(axis.name, axis.extent);
-  for (const TensorAxis& axis : ReducedAxes(op)) ranges.SetAxis(axis.name, axis.extent);
-  return ranges;
 }
 
 }  // namespace hackc::ir
