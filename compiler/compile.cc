@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_join.h"
@@ -70,18 +69,8 @@ class Clock {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-absl::StatusOr<std::optional<ir::DType>> StorageDType(program::DType dtype) {
-  if (dtype == program::DType::kUnspecified) return std::optional<ir::DType>();
-  for (ir::DType storage : {ir::DType::kF32, ir::DType::kBF16, ir::DType::kF16}) {
-    if (program::FromIr(storage) == dtype) return std::optional(storage);
-  }
-  return absl::InvalidArgumentError("dtype: expected float32, bfloat16 or float16");
-}
-
 absl::StatusOr<ir::GraphModule> BuildGraph(const CompileRequest& request) {
-  frontend::FrontendOptions options{request};
-  HACKC_ASSIGN_OR_RETURN(options.dtype, StorageDType(request.dtype));
-  return frontend::BuildGraph(request.config_json, options);
+  return frontend::BuildGraph(request.config_json, {request, program::ToIr(request.dtype)});
 }
 
 KeyFields KernelKeyFields(const std::string& arch, const std::string& cuda) {

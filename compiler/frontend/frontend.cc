@@ -48,7 +48,7 @@ absl::Status CheckOptions(const FrontendOptions& options) {
                        *options.dtype == ir::DType::kBF16 || *options.dtype == ir::DType::kF16;
   if (!storage) {
     return absl::InvalidArgumentError(
-        Cat("dtype: expected f32, bf16 or f16, got ", ir::Name(*options.dtype)));
+        Cat("dtype: expected float32, bfloat16 or float16, got ", ir::Name(*options.dtype)));
   }
   return absl::OkStatus();
 }

@@ -79,11 +79,6 @@ DimExpr Mul(const DimExpr& a, const DimExpr& b) {
   return IsConstant(factor, 1) ? rest : Make(Op::kMul, std::move(rest), std::move(factor));
 }
 
-DimExpr FloorDiv(DimExpr a, DimExpr b) {
-  if (IsConstant(b, 1)) return a;
-  return Make(Op::kFloorDiv, std::move(a), std::move(b));
-}
-
 DimExpr Min(DimExpr a, DimExpr b) { return Choose(Op::kMin, std::move(a), std::move(b)); }
 DimExpr Max(DimExpr a, DimExpr b) { return Choose(Op::kMax, std::move(a), std::move(b)); }
 
@@ -111,7 +106,8 @@ DimExpr FromExpr(const ir::Expr& e) {
     case ir::BinaryOp::kAdd: return Add(std::move(a), std::move(b));
     case ir::BinaryOp::kSub: return Add(std::move(a), Mul(b, Constant(-1)));
     case ir::BinaryOp::kMul: return Mul(a, b);
-    case ir::BinaryOp::kFloorDiv: return FloorDiv(std::move(a), std::move(b));
+    case ir::BinaryOp::kFloorDiv:
+      return IsConstant(b, 1) ? a : Make(Op::kFloorDiv, std::move(a), std::move(b));
     case ir::BinaryOp::kMod: return Make(Op::kMod, std::move(a), std::move(b));
     case ir::BinaryOp::kMin: return Make(Op::kMin, std::move(a), std::move(b));
     case ir::BinaryOp::kMax: return Make(Op::kMax, std::move(a), std::move(b));

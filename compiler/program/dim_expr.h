@@ -18,7 +18,6 @@ namespace hackc::program {
 DimExpr Constant(int64_t value);
 DimExpr Add(DimExpr a, DimExpr b);
 DimExpr Mul(const DimExpr& a, const DimExpr& b);
-DimExpr FloorDiv(DimExpr a, DimExpr b);
 // The smaller and the larger of two values that are never negative. Two multiples of the same
 // formula are decided here.
 DimExpr Min(DimExpr a, DimExpr b);

@@ -2,8 +2,10 @@
 #include "compiler/program/kernel_contract.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
+#include "absl/algorithm/container.h"
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/shared_layout.h"
 #include "compiler/program/dim_expr.h"
@@ -12,6 +14,10 @@
 
 namespace hackc::program {
 namespace {
+
+// By ir::DType.
+constexpr DType kDTypes[] = {DType::kFloat64, DType::kFloat32, DType::kBFloat16, DType::kFloat16,
+                             DType::kInt64,   DType::kInt32,   DType::kBool};
 
 // Widest access to each buffer, in bytes.
 std::map<std::string, uint32_t> WidestAccesses(const ir::KernelFn& kernel) {
@@ -32,11 +38,12 @@ std::map<std::string, uint32_t> WidestAccesses(const ir::KernelFn& kernel) {
 
 }  // namespace
 
-DType FromIr(ir::DType dtype) {
-  static constexpr DType kOf[] = {DType::kFloat64, DType::kFloat32, DType::kBFloat16,
-                                  DType::kFloat16, DType::kInt64,   DType::kInt32,
-                                  DType::kBool};  // by ir::DType
-  return kOf[static_cast<size_t>(dtype)];
+DType FromIr(ir::DType dtype) { return kDTypes[static_cast<size_t>(dtype)]; }
+
+std::optional<ir::DType> ToIr(DType dtype) {
+  const auto at = absl::c_find(kDTypes, dtype) - std::begin(kDTypes);
+  if (at == std::size(kDTypes)) return std::nullopt;
+  return static_cast<ir::DType>(at);
 }
 
 std::vector<Symbol> FromIr(const std::vector<ir::SymbolDecl>& symbols) {

@@ -8,6 +8,7 @@
 // pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ Kernel MakeContract(const ir::LoopFn& loop, const ir::KernelFn& kernel, const st
                     const std::string& arch);
 
 DType FromIr(ir::DType dtype);
+std::optional<ir::DType> ToIr(DType dtype);  // none for kUnspecified
 std::vector<Symbol> FromIr(const std::vector<ir::SymbolDecl>& symbols);
 
 }  // namespace hackc::program

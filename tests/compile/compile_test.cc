@@ -431,7 +431,7 @@ TEST(Compile, ErrorsNameTheFieldAndWhatIsAccepted) {
   EXPECT_THAT(error(request), HasSubstr("sm_90a"));
   request = Request("qwen2.5-0.5b");
   request.dtype = program::DType::kInt32;
-  EXPECT_EQ(error(request), "dtype: expected float32, bfloat16 or float16");
+  EXPECT_EQ(error(request), "dtype: expected float32, bfloat16 or float16, got i32");
   request = Request("qwen2.5-0.5b");
   request.seq = {8, 4};
   EXPECT_THAT(error(request), HasSubstr("seq: expected 1 <= min <= max"));

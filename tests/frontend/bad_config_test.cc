@@ -411,7 +411,7 @@ TEST(BadOptions, EachMessageInFull) {
             }),
             "seq: expected batch.max x seq.max of at most 16777216 tokens, got 1073741824");
   EXPECT_EQ(message([](auto& o) { o.dtype = ir::DType::kI32; }),
-            "dtype: expected f32, bf16 or f16, got i32");
+            "dtype: expected float32, bfloat16 or float16, got i32");
 }
 
 }  // namespace

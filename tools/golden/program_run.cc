@@ -23,14 +23,6 @@ using program::Buffer;
 // As an index it is out of every bound.
 constexpr double kIntegerPoison = -1e9;
 
-absl::StatusOr<ir::DType> ToIr(program::DType dtype) {
-  for (ir::DType candidate : {ir::DType::kF64, ir::DType::kF32, ir::DType::kBF16, ir::DType::kF16,
-                              ir::DType::kI64, ir::DType::kI32, ir::DType::kBool}) {
-    if (program::FromIr(candidate) == dtype) return candidate;
-  }
-  return absl::InvalidArgumentError("a buffer without a dtype");
-}
-
 double PoisonOf(ir::DType dtype) {
   return ir::IsFloat(dtype) ? std::numeric_limits<double>::quiet_NaN() : kIntegerPoison;
 }
@@ -72,7 +64,7 @@ absl::StatusOr<Tensors> ProgramRun::Run(const std::string& entry, const Symbols&
                     std::numeric_limits<double>::quiet_NaN());
   for (uint32_t id : found->inputs) {
     TensorData input = inputs.at(program_.buffers[id].name);
-    HACKC_ASSIGN_OR_RETURN(input.dtype, ToIr(program_.buffers[id].dtype));
+    input.dtype = program::ToIr(program_.buffers[id].dtype).value();
     tensors_[{id, 0}] = std::move(input);
   }
   for (uint32_t id : found->outputs) tensors_.erase({id, 0});
@@ -145,7 +137,7 @@ TensorData ProgramRun::Poison(const Buffer& buffer) const {
   for (const program::DimExpr& extent : buffer.shape) {
     shape.push_back(program::Evaluate(extent, symbols_));
   }
-  const ir::DType dtype = ToIr(buffer.dtype).value_or(ir::DType::kF64);
+  const ir::DType dtype = program::ToIr(buffer.dtype).value_or(ir::DType::kF64);
   return TensorData::Filled(dtype, std::move(shape), PoisonOf(dtype));
 }
 
@@ -178,7 +170,7 @@ absl::StatusOr<TensorData> ProgramRun::Weight(const Buffer& buffer, uint32_t ite
   HACKC_ASSIGN_OR_RETURN(const TensorData* weight,
                          weights_(interp::WithLayer(buffer.weight_name, static_cast<int>(layer))));
   TensorData data = *weight;
-  HACKC_ASSIGN_OR_RETURN(data.dtype, ToIr(buffer.dtype));
+  data.dtype = program::ToIr(buffer.dtype).value();
   if (arithmetic_ != interp::Arithmetic::kExact) data.Round();
   return data;
 }
