@@ -144,7 +144,9 @@ TEST_F(ReplayFiles, WithoutIrTheCallItselfIsLeft) {
   CompileRequest request{.name = "untold", .config_json = "{\"model_type\": \"llama\"}"};
   EXPECT_THAT(std::string(backend->PlanProgram(request).status().message()),
               StartsWith("somewhere\nto see it again: hackc-opt --pass-plugin /p.so "));
-  EXPECT_EQ(Left(), "# pass: program  target: sm_90a\n{\"model_type\": \"llama\"}\n");
+  EXPECT_EQ(Left(),
+            "# pass: program  target: sm_90a  batch: 1..1  seq: 1..2048  past: 0..0\n"
+            "{\"model_type\": \"llama\"}\n");
   fs::remove_all(folder_);
   request.name = "front end";
   request.dtype = program::DType::kFloat16;

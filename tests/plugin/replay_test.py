@@ -102,7 +102,7 @@ class ReplayTest(unittest.TestCase):
 
     def test_a_pass_takes_its_process_with_it(self):
         self.check_fault("tile crashes", "planning the program: the worker was lost, twice: ", -signal.SIGSEGV,
-                         "# pass: program  target: sm_90a  dtype: float32  seq: 1..16")
+                         "# pass: program  target: sm_90a  dtype: float32  batch: 1..1  seq: 1..16  past: 0..0")
 
     def test_a_plugin_is_part_of_the_key(self):
         with Server(self.folder, "", plugin=False) as server:
