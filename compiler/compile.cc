@@ -12,6 +12,7 @@
 #include "compiler/frontend/frontend.h"
 #include "compiler/ir/graph_text.h"
 #include "compiler/ir/stmt_text.h"
+#include "compiler/ir/tensor_text.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/passes/plugin.h"
 #include "compiler/program/kernel_contract.h"
@@ -153,11 +154,10 @@ absl::StatusOr<Plan> MakePlan(ir::GraphModule graph, const schedule::Target& tar
   Clock clock(plan.times);
   std::vector<program::EntryModule> entries;
   for (EntryGraph& entry : EntryGraphs(std::move(graph))) {
-    HACKC_ASSIGN_OR_RETURN(
-        passes::LoweredModule lowered,
-        passes::LowerModule(std::move(entry.graph), nullptr, {target.multiprocessors}));
+    HACKC_ASSIGN_OR_RETURN(passes::LoweredModule lowered,
+                           passes::LowerModule(std::move(entry.graph), {target.multiprocessors}));
     clock.Laps(lowered.times, entries.empty() ? "" : entry.name + ".");
-    if (entries.empty()) plan.tensor_text = passes::Print(lowered.tensor);
+    if (entries.empty()) plan.tensor_text = ir::Print(lowered.tensor);
     entries.push_back({entry.name, std::move(lowered.loops)});
   }
   program::ProgramPlan built = program::BuildProgram(entries, target.arch);

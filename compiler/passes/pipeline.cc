@@ -71,34 +71,46 @@ absl::StatusOr<AnyIr> Run(const Pass& pass, const AnyIr& before, const SplitOpti
       pass.run);
 }
 
-// `current` after all of `passes`.
-absl::StatusOr<AnyIr> RunPasses(const std::vector<Pass>& passes, AnyIr current,
-                                const Context& context, PassTimes& times,
-                                const PassObserver& observer) {
+// `first`, and what each of `passes` made of it.
+absl::StatusOr<std::vector<AnyIr>> RunPasses(const std::vector<Pass>& passes, AnyIr first,
+                                             const Context& context, PassTimes& times) {
+  std::vector<AnyIr> stages = {std::move(first)};
   // A Loop module has no text that reads back as one: it is made again from the IR before it.
-  AnyIr printed = current;
+  size_t readable = 0;
   std::string again;
+  const auto print = [&] {
+    return std::visit(
+        [](const auto& any) -> std::string {
+          if constexpr (requires { ir::Print(any); }) return ir::Print(any);
+          return "";
+        },
+        stages[readable]);
+  };
   for (const Pass& pass : passes) {
     const auto work = [&]() -> absl::StatusOr<AnyIr> {
       const auto start = std::chrono::steady_clock::now();
-      HACKC_ASSIGN_OR_RETURN(AnyIr next, Run(pass, current, context.split));
+      HACKC_ASSIGN_OR_RETURN(AnyIr next, Run(pass, stages.back(), context.split));
       std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
       times.emplace_back(pass.name, took.count());
       const auto errors = Verify(next, context);
       if (errors.empty()) return next;
       return absl::InternalError(Cat("left wrong IR:\n", absl::StrJoin(errors, "\n")));
     };
-    HACKC_ASSIGN_OR_RETURN(AnyIr next,
-                           Attempt(
-                               Cat(again, pass.name), Cat("pass ", pass.name, context.of),
-                               [&] { return Print(printed); }, work));
-    observer(pass.name, current, next);
-    current = std::move(next);
-    const bool readable = !std::holds_alternative<ir::LoopModule>(current);
-    again = readable ? "" : Cat(again, pass.name, ",");
-    if (readable) printed = current;
+    HACKC_ASSIGN_OR_RETURN(AnyIr next, Attempt(Cat(again, pass.name),
+                                               Cat("pass ", pass.name, context.of), print, work));
+    const bool module = std::holds_alternative<ir::LoopModule>(next);
+    again = module ? Cat(again, pass.name, ",") : "";
+    if (!module) readable = stages.size();
+    stages.push_back(std::move(next));
   }
-  return current;
+  return stages;
+}
+
+template <typename T>
+void TakeLast(std::vector<AnyIr>& stages, T& last) {
+  for (AnyIr& stage : stages) {
+    if (T* of_level = std::get_if<T>(&stage)) last = std::move(*of_level);
+  }
 }
 
 }  // namespace
@@ -120,20 +132,17 @@ PassTables& EditablePasses() {
   return *tables;
 }
 
-absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph, const PassObserver& observer,
-                                          const SplitOptions& split) {
+absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph, const SplitOptions& split) {
   if (auto errors = ir::VerifyGraph(graph); !errors.empty()) {
-    return Replayable("none", Cat("pass front end: ", absl::StrJoin(errors, "\n")), Print(graph));
+    return Replayable("none", Cat("pass front end: ", absl::StrJoin(errors, "\n")),
+                      ir::Print(graph));
   }
   LoweredModule lowered;
-  const auto keep = [&](std::string_view pass, const AnyIr& before, const AnyIr& after) {
-    if (observer) observer(pass, before, after);
-    if (const auto* last = std::get_if<ir::GraphModule>(&before)) lowered.graph = *last;
-    if (const auto* last = std::get_if<ir::TensorModule>(&before)) lowered.tensor = *last;
-  };
-  HACKC_ASSIGN_OR_RETURN(AnyIr loops, RunPasses(ModulePasses(), std::move(graph), {.split = split},
-                                                lowered.times, keep));
-  lowered.loops = std::get<ir::LoopModule>(std::move(loops));
+  HACKC_ASSIGN_OR_RETURN(
+      auto stages, RunPasses(ModulePasses(), std::move(graph), {.split = split}, lowered.times));
+  TakeLast(stages, lowered.graph);
+  TakeLast(stages, lowered.tensor);
+  TakeLast(stages, lowered.loops);
   return lowered;
 }
 
@@ -145,32 +154,11 @@ absl::StatusOr<LoweredKernel> LowerLoop(const ir::LoopFn& loop, const ir::Schedu
                       ir::Print(loop));
   }
   LoweredKernel lowered;
-  const auto keep = [&](std::string_view, const AnyIr& before, const AnyIr&) {
-    if (const auto* last = std::get_if<ir::TileFn>(&before)) lowered.tile = *last;
-  };
-  HACKC_ASSIGN_OR_RETURN(AnyIr kernel, RunPasses(KernelPasses(), ir::TileFn{loop.fn, schedule},
-                                                 context, lowered.times, keep));
-  lowered.kernel = std::get<ir::KernelFn>(std::move(kernel));
+  HACKC_ASSIGN_OR_RETURN(auto stages, RunPasses(KernelPasses(), ir::TileFn{loop.fn, schedule},
+                                                context, lowered.times));
+  TakeLast(stages, lowered.tile);
+  TakeLast(stages, lowered.kernel);
   return lowered;
-}
-
-std::string Print(const AnyIr& module) {
-  return std::visit(
-      [](const auto& any) {
-        if constexpr (std::is_same_v<decltype(any), const ir::LoopModule&>) {
-          std::string text;
-          for (const ir::LoopSegment& segment : any.segments) {
-            text += Cat("# segment ", segment.name, ", ", segment.count, " times\n");
-            for (const ir::LoopLaunch& launch : segment.ops) {
-              text += Cat("# ", absl::StrJoin(launch.args, ", "), "\n", ir::Print(launch.fn));
-            }
-          }
-          return text;
-        } else {
-          return ir::Print(any);
-        }
-      },
-      module);
 }
 
 }  // namespace hackc::passes

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The ordered tables of passes, those that see a whole model and those that take one kernel from
-// Loop IR to Kernel IR, and how passes are run: verified after each, timed, and shown to whoever
-// wants to see.
+// Loop IR to Kernel IR, and how passes are run: verified after each, and timed.
 //
 //   ASSIGN(LoweredModule m, LowerModule(graph));
 //   const ir::LoopFn& loop = m.loops.segments[1].ops[0].fn;
@@ -12,7 +11,6 @@
 // Thread safety: pure functions.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,10 +51,6 @@ inline const std::vector<Pass>& KernelPasses() { return EditablePasses().kernel;
 
 using PassTimes = std::vector<std::pair<std::string, double>>;  // pass name, milliseconds
 
-// Called after each pass with the IR before and after it.
-using PassObserver =
-    std::function<void(std::string_view pass, const AnyIr& before, const AnyIr& after)>;
-
 struct LoweredModule {
   ir::GraphModule graph;    // after the graph passes
   ir::TensorModule tensor;  // after the tensor passes
@@ -64,9 +58,7 @@ struct LoweredModule {
   PassTimes times;
 };
 
-absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph,
-                                          const PassObserver& observer = nullptr,
-                                          const SplitOptions& split = {});
+absl::StatusOr<LoweredModule> LowerModule(ir::GraphModule graph, const SplitOptions& split = {});
 
 struct LoweredKernel {
   ir::TileFn tile;  // after the tile passes
@@ -77,8 +69,5 @@ struct LoweredKernel {
 // The last pass's IR is verified for the target's limits.
 absl::StatusOr<LoweredKernel> LowerLoop(const ir::LoopFn& loop, const ir::Schedule& schedule,
                                         const ir::KernelLimits& limits = {});
-
-// Text of IR of any level.
-std::string Print(const AnyIr& module);
 
 }  // namespace hackc::passes

@@ -90,8 +90,9 @@ class Chooser {
            });
   }
 
-  // `digits` may hold factors of 1.
+  // `digits` may hold factors of 1; "" is no axis.
   void Add(const std::string& axis, LoopKind outer, int64_t steps, std::vector<Digit> digits) {
+    if (axis.empty()) return;
     std::erase_if(digits, [](const Digit& digit) { return digit.extent <= 1; });
     const AxisFacts* facts = facts_.Find(axis);
     if (facts && !facts->can_be_grid) outer = LoopKind::kSerial;
@@ -280,7 +281,7 @@ class Chooser {
     int64_t each = rows == 1 ? 1 : SizeOf(c.b_dtype) == 2 ? 4 : 2;
     while (each > 1 && CeilDivide(columns, each * groups) < target_.multiprocessors) each /= 2;
     if (!one && rows > 1 && SizeOf(c.b_dtype) == 4) vector = std::min<int64_t>(vector, 2);
-    if (!m.empty()) Add(m, LoopKind::kGridY, 1, {Registers(rows)});
+    Add(m, LoopKind::kGridY, 1, {Registers(rows)});
     Add(n, LoopKind::kGridX, 1, {Registers(each), Threads(groups, lanes)});
     Add(c.k_axis, LoopKind::kSerial, 1, {Threads(lanes, 1), Registers(vector)});
   }
@@ -295,33 +296,23 @@ class Chooser {
       });
       if (innermost) inner.push_back(&axis);
     }
-    if (inner.empty()) {
-      schedule_.threads = 32;
-      return;
-    }
-    bool pointwise =
-        absl::c_all_of(facts_.axes, [](const AxisFacts& a) { return a.role == AxisRole::kFree; });
-    if (pointwise && inner.size() > 1) return SideBySide(inner);
-    pointwise = inner.size() == 1 && inner[0]->role == AxisRole::kFree;
-    int64_t extent = inner[0]->max_extent;
-    int64_t vector = 1;
-    bool all_static = absl::c_all_of(inner, [](const AxisFacts* a) { return a->is_static; });
-    if (all_static) vector = PowerOfTwoIn(extent, 16 / facts_.widest_store);
+    const bool pointwise = inner.size() == 1 ? inner[0]->role == AxisRole::kFree
+                                             : absl::c_all_of(facts_.axes, [](const AxisFacts& a) {
+                                                 return a.role == AxisRole::kFree;
+                                               });
+    if (pointwise) return Pointwise(inner);
+    const bool all_static = absl::c_all_of(inner, [](const AxisFacts* a) { return a->is_static; });
+    const int64_t extent = inner[0]->max_extent;
+    const int64_t vector = all_static ? PowerOfTwoIn(extent, 16 / facts_.widest_store) : 1;
     const int64_t items = CeilDivide(extent, vector);
-    int64_t threads = ThreadsFor(items);
-    if (!pointwise) {
-      // A row alone on its multiprocessor waits for memory once rather than once a round.
-      int64_t rows = 1;
-      for (const std::string& axis : inner[0]->outer) rows *= ExtentOf(axis);
-      if (rows <= target_.multiprocessors) threads = std::min<int64_t>(1024, BitCeil(items));
-      threads = std::max<int64_t>(threads, 32);
-    }
-    for (const AxisFacts* axis : inner) {
-      Add(axis->name, pointwise ? LoopKind::kGridX : LoopKind::kSerial, 1,
-          {Threads(threads, 1), Registers(vector)});
-    }
-    if (pointwise) threads = ShareBlock(inner[0]->outer, 0, threads, LoopKind::kGridX);
-    schedule_.threads = static_cast<int>(std::max<int64_t>(threads, 32));
+    int64_t threads = ThreadsFor(items), rows = 1;
+    // A row alone on its multiprocessor waits for memory once rather than once a round.
+    for (const std::string& axis : inner[0]->outer) rows *= ExtentOf(axis);
+    if (rows <= target_.multiprocessors) threads = std::min<int64_t>(1024, BitCeil(items));
+    threads = std::max<int64_t>(threads, 32);
+    for (const AxisFacts* axis : inner)
+      Add(axis->name, LoopKind::kSerial, 1, {Threads(threads, 1), Registers(vector)});
+    schedule_.threads = static_cast<int>(threads);
   }
 
   // Threads of a block for so many items of a row: as many, but fewer where that wastes less of the
@@ -347,9 +338,12 @@ class Chooser {
     return stride;
   }
 
-  // Pointwise nests one after another under loops that they share: one block does all of them.
-  void SideBySide(const std::vector<const AxisFacts*>& inner) {
-    size_t shared = inner[0]->outer.size();
+  // One nest on the grid, or several one after another under loops that they share: one block does
+  // all of them.
+  void Pointwise(const std::vector<const AxisFacts*>& inner) {
+    const bool several = inner.size() > 1;
+    const LoopKind kind = several ? LoopKind::kSerial : LoopKind::kGridX;
+    size_t shared = several ? inner[0]->outer.size() : 0;
     for (const AxisFacts* axis : inner) {
       auto [end, ignored] = std::mismatch(axis->outer.begin(), axis->outer.end(),
                                           inner[0]->outer.begin(), inner[0]->outer.end());
@@ -360,8 +354,8 @@ class Chooser {
       int64_t vector =
           axis->is_static ? PowerOfTwoIn(axis->max_extent, 16 / facts_.widest_store) : 1;
       int64_t threads = ThreadsFor(CeilDivide(axis->max_extent, vector));
-      Add(axis->name, LoopKind::kSerial, 1, {Threads(threads, 1), Registers(vector)});
-      most = std::max(most, ShareBlock(axis->outer, shared, threads, LoopKind::kSerial));
+      Add(axis->name, kind, 1, {Threads(threads, 1), Registers(vector)});
+      most = std::max(most, ShareBlock(axis->outer, shared, threads, kind));
     }
     schedule_.threads = static_cast<int>(most);
   }
@@ -424,7 +418,7 @@ class Chooser {
   // Threads 16 x 16 over rows and keys, then over rows and columns.
   void ManyRows(const Attention& a, int64_t queries, int64_t keys) {
     schedule_.threads = 256;
-    if (!a.row.empty()) Add(a.row, LoopKind::kGridX, 1, {Registers(queries / 16), Threads(16, 16)});
+    Add(a.row, LoopKind::kGridX, 1, {Registers(queries / 16), Threads(16, 16)});
     Add(a.keys, LoopKind::kSerial, 1, {Registers(keys / 16), Threads(16, 1)});
     if (a.score) Add(a.score->k_axis, LoopKind::kSerial, 1, {Registers(PowerOfTwoIn(a.dim, 4))});
     Add(a.values, LoopKind::kSerial, keys / 4, {Registers(4)});
@@ -478,10 +472,8 @@ class Chooser {
     while (a.rows > 1 && vector > 1 && a.width / vector < 32) vector /= 2;
     int64_t lanes = PowerOfTwoIn(a.width / vector, threads);
     int64_t groups = threads / lanes;
-    if (!a.row.empty()) {
-      Add(a.row, LoopKind::kGridX, 1,
-          {Threads(halves, threads), Registers(CeilDivide(tile, halves))});
-    }
+    Add(a.row, LoopKind::kGridX, 1,
+        {Threads(halves, threads), Registers(CeilDivide(tile, halves))});
     Add(a.keys, LoopKind::kSerial, 1, {Threads(keys, 1)});
     int64_t unit = std::clamp<int64_t>(keys / groups, 1, 4);
     Add(a.values, LoopKind::kSerial, std::max<int64_t>(1, keys / (groups * unit)),

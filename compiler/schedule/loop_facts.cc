@@ -48,12 +48,11 @@ class Finder {
 
   void VisitUpdate(const Accumulate& update, const std::vector<std::string>& outer) {
     if (monoids_[update.name] == Monoid::kSoftmaxSum) {
-      for (size_t i = outer.size(); i-- > 0;) {
-        if (facts_.Find(outer[i])->role == AxisRole::kFree) continue;
-        if (!absl::c_linear_search(facts_.softmax_axes, outer[i]))
-          facts_.softmax_axes.push_back(outer[i]);
-        break;
-      }
+      const auto summed = std::find_if(outer.rbegin(), outer.rend(), [&](const std::string& axis) {
+        return facts_.Find(axis)->role != AxisRole::kFree;
+      });
+      if (summed != outer.rend() && !absl::c_linear_search(facts_.softmax_axes, *summed))
+        facts_.softmax_axes.push_back(*summed);
       Expr value = InlineLets(update.operands[1]);
       for (const Load* load : OuterLoads(value)) facts_.softmax_values.push_back(load->buffer);
       return;

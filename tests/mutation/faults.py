@@ -99,7 +99,7 @@ FAULTS = [
     F(BARRIER, "write(store.target);", ""),
     F(BARRIER, "[&](const LoadMatrix& load) { read(load.source); }",
       "[&](const LoadMatrix& load) { if (!@) read(load.source); }"),
-    F(BARRIER, "since.written.count(name) || since.read.count(name)", "since.written.count(name) > 0"),
+    F(BARRIER, "common(use.written, since.read)", "false"),
     F(BARRIER, "state.Join(use);\n        out.push_back(stmt);", "out.push_back(stmt);"),
     # ---- loops
     F(BUILDER, "if (DependsOn(op, value)) return {};", ""),

@@ -173,8 +173,8 @@ TEST(FusionGate, ANormIsNotFusedIntoAMatrixProductsOperand) {
   ir::LoopLaunch norm = *BuildKernel(values, "n", {"ss"}), linear = *BuildKernel(values, "y", {});
   ir::LoopLaunch fused = *BuildKernel(values, "y", {"ss", "n"});
   EXPECT_FALSE(CostsNoMore({&fused.fn.fn}, {&norm.fn.fn, &linear.fn.fn}));
-  EXPECT_GT(CostOf(fused.fn.fn, true).operations,
-            CostOf(norm.fn.fn, true).operations + CostOf(linear.fn.fn, true).operations);
+  EXPECT_GT(CostOf({&fused.fn.fn}, true).operations,
+            CostOf({&norm.fn.fn, &linear.fn.fn}, true).operations);
 }
 
 // A statistic whose row is not fixed by a loop outside of the columns would be summed again for
@@ -186,7 +186,8 @@ TEST(FusionGate, ARowsStatisticIsNeverRecomputedPerCell) {
 )");
   EXPECT_THAT(Names(LowerTensor(module).segments[0]), ElementsAre("statistic", "turned"));
   SegmentValues values = test::ValuesOf(module);
-  EXPECT_GT(CostOf(BuildKernel(values, "y", {"ss"})->fn.fn, true).trips, 32 * 64 * 32);
+  const ir::LoopLaunch fused = *BuildKernel(values, "y", {"ss"});
+  EXPECT_GT(CostOf({&fused.fn.fn}, true).trips, 32 * 64 * 32);
 }
 
 TEST(FusionGate, AMatrixProductWithTwoReadersIsComputedOnce) {

@@ -70,32 +70,28 @@ class Fusion {
   void Join(const GraphSegment& segment, const std::vector<size_t>& members,
             std::vector<GraphOp>& ops,
             std::map<std::string, std::pair<std::string, int64_t>>& moved) {
-    GraphConcat weights, biases;
-    ValueType weight_type, bias_type, type = segment.ops[members[0]].type;
-    Expr features = IntLit(0);
+    const auto linear = [&](size_t i) { return std::get<GraphLinear>(segment.ops[i].op); };
+    ValueType type = segment.ops[members[0]].type;
+    type.shape.back() = IntLit(0);
     std::string stem;
     for (size_t i : members) {
-      const auto& linear = std::get<GraphLinear>(segment.ops[i].op);
-      const SourceDecl& weight = *weights_.at(linear.weight);
+      const SourceDecl& weight = *weights_.at(linear(i).weight);
       stem += Stem(weight.weight_name);
-      features = features + weight.type.shape[0];
-      weight_type = weight.type;
-      weights.inputs.push_back(linear.weight);
-      if (linear.bias.empty()) continue;
-      bias_type = weights_.at(linear.bias)->type;
-      biases.inputs.push_back(linear.bias);
+      type.shape.back() = type.shape.back() + weight.type.shape[0];
     }
     const std::string out = names_.Unique(stem);
-    GraphLinear joined{std::get<GraphLinear>(segment.ops[members[0]].op).x,
-                       names_.Unique(stem + "_weight"), ""};
-    weight_type.shape[0] = features;
-    type.shape.back() = features;
-    ops.push_back({joined.weight, weight_type, std::move(weights)});
-    if (!biases.inputs.empty()) {
-      joined.bias = names_.Unique(stem + "_bias");
-      bias_type.shape[0] = features;
-      ops.push_back({joined.bias, bias_type, std::move(biases)});
-    }
+    // Weights or biases, one after another.
+    const auto concat = [&](std::string GraphLinear::*part, const char* suffix) -> std::string {
+      if (linear(members[0]).*part == "") return "";
+      GraphConcat all;
+      for (size_t i : members) all.inputs.push_back(linear(i).*part);
+      ValueType of_all = weights_.at(all.inputs.back())->type;
+      of_all.shape[0] = type.shape.back();
+      ops.push_back({names_.Unique(stem + suffix), of_all, std::move(all)});
+      return ops.back().out;
+    };
+    GraphLinear joined{linear(members[0]).x, concat(&GraphLinear::weight, "_weight"),
+                       concat(&GraphLinear::bias, "_bias")};
     ops.push_back({out, type, std::move(joined)});
     int64_t first = 0;
     for (size_t i : members) {

@@ -41,6 +41,11 @@ Expr CombineTwo(Monoid monoid, const Expr& a, const Expr& b) {
   return nullptr;
 }
 
+template <typename T>
+const T* Alone(const Block& block) {
+  return block.size() == 1 ? As<T>(block.front()) : nullptr;
+}
+
 class Distributor : private BlockWriter {
  public:
   explicit Distributor(const TileFn& tile)
@@ -57,9 +62,8 @@ class Distributor : private BlockWriter {
     kernel.min_blocks_per_sm = tile_.schedule.min_blocks_per_sm;
     const Block* body = &tile_.fn.body;
     std::vector<const For*> grid;
-    while (body->size() == 1) {
-      const For* loop = As<For>(body->front());
-      if (loop == nullptr || !IsGrid(loop->kind)) break;
+    while (const For* loop = Alone<For>(*body)) {
+      if (!IsGrid(loop->kind)) break;
       grid.push_back(loop);
       body = &loop->body;
     }
@@ -115,7 +119,8 @@ class Distributor : private BlockWriter {
       copy.extent = Map(loop.extent);
       ranges_.SetAxis(loop.axis, Simplify(copy.extent, ranges_));
       // Fragments in registers are chosen by the step: it must be a constant.
-      if (!loop.body.empty() && IsMatrixNest(loop.body.front())) copy.kind = LoopKind::kUnroll;
+      const For* nest = loop.body.empty() ? nullptr : As<For>(loop.body.front());
+      if (nest && IsMatrix(nest->digits)) copy.kind = LoopKind::kUnroll;
       copy.body = Inside([&] { Visit(loop.body); });
       Emit(std::move(copy));
       return;
@@ -251,11 +256,6 @@ class Distributor : private BlockWriter {
   }
 
   // ---- matrix instructions ----------------------------------------------------------------------
-  static bool IsMatrixNest(const Stmt& stmt) {
-    const For* loop = As<For>(stmt);
-    return loop != nullptr && IsMatrix(loop->digits);
-  }
-
   // A local axis as the fragments of one warp: all digits but the last two, which lie inside a
   // fragment of `size`. The coordinate is that of its first row or column.
   Digits FragmentsOf(const For& loop, const std::string& tag, int size, bool pairs = false) {
@@ -266,10 +266,9 @@ class Distributor : private BlockWriter {
 
   // for k: matrix { for m { for n { acc[m, n] <- f32(a[m, k]) * f32(b[n, k]) } } } on m16n8k16.
   void LowerMatrix(const For& k) {
-    const For* first = k.body.size() == 1 ? As<For>(k.body.front()) : nullptr;
-    const For* second = first && first->body.size() == 1 ? As<For>(first->body.front()) : nullptr;
-    const auto* update =
-        second && second->body.size() == 1 ? As<Accumulate>(second->body.front()) : nullptr;
+    const For* first = Alone<For>(k.body);
+    const For* second = first ? Alone<For>(first->body) : nullptr;
+    const auto* update = second ? Alone<Accumulate>(second->body) : nullptr;
     HACKC_CHECK(update != nullptr && k.digits.back().extent == 16)
         << k.axis << ": not the nest of one contraction";
     HACKC_CHECK((ThreadMask(k.digits) & 31) == 0)

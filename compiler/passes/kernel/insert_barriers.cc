@@ -76,13 +76,11 @@ class Inserter {
 
  private:
   static bool Conflict(const State& use, const State& since) {
-    for (const std::string& name : use.read) {
-      if (since.written.count(name)) return true;
-    }
-    for (const std::string& name : use.written) {
-      if (since.written.count(name) || since.read.count(name)) return true;
-    }
-    return false;
+    const auto common = [](const std::set<std::string>& a, const std::set<std::string>& b) {
+      return absl::c_any_of(a, [&](const std::string& name) { return b.count(name) > 0; });
+    };
+    return common(use.read, since.written) || common(use.written, since.written) ||
+           common(use.written, since.read);
   }
 
   void Use(const Block& block, State& use) const {

@@ -7,7 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "compiler/ir/expr.h"
+#include "compiler/ir/rewrite.h"
 
 namespace hackc::passes {
 namespace {
@@ -29,10 +29,11 @@ double OperationsOf(const Expr& node) {
 
 class Counter {
  public:
-  Counter(const Function& fn, bool largest) {
+  void Count(const Function& fn, bool largest) {
     for (const SymbolDecl& symbol : fn.symbols) {
       symbols_[symbol.name] = static_cast<double>(largest ? symbol.max : symbol.min);
     }
+    sizes_.clear();
     for (const BufferDecl& buffer : fn.buffers) sizes_[buffer.name] = SizeOf(buffer.dtype);
     Count(fn.body, 1);
   }
@@ -83,17 +84,11 @@ class Counter {
         const std::string outer = std::exchange(axis_, loop->axis);
         Count(loop->body, times * extent);
         axis_ = outer;
-      } else if (const Let* let = As<Let>(s)) {
-        CountExpr(let->value, times, seen);
-      } else if (const Accumulate* accumulate = As<Accumulate>(s)) {
-        for (const Expr& operand : accumulate->operands) CountExpr(operand, times, seen);
-        cost_.operations += times;
-      } else if (const Store* store = As<Store>(s)) {
-        CountExpr(store->value, times, seen);
-        for (const Expr& index : store->indices) CountExpr(index, times, seen);
-        if (store->guard) CountExpr(store->guard, times, seen);
-        cost_.bytes += times * sizes_.at(store->buffer);
+        continue;
       }
+      WalkExprs({s}, [&](const Expr& e) { CountExpr(e, times, seen); });
+      if (As<Accumulate>(s)) cost_.operations += times;
+      if (const Store* store = As<Store>(s)) cost_.bytes += times * sizes_.at(store->buffer);
     }
   }
 
@@ -103,26 +98,19 @@ class Counter {
   FusionCost cost_;
 };
 
-FusionCost Total(const std::vector<const Function*>& kernels, bool largest) {
-  FusionCost total;
-  for (const Function* kernel : kernels) {
-    FusionCost cost = CostOf(*kernel, largest);
-    total.bytes += cost.bytes;
-    total.trips += cost.trips;
-    total.operations += cost.operations;
-  }
-  return total;
-}
-
 }  // namespace
 
-FusionCost CostOf(const Function& fn, bool largest) { return Counter(fn, largest).cost(); }
+FusionCost CostOf(const std::vector<const Function*>& kernels, bool largest) {
+  Counter counter;
+  for (const Function* kernel : kernels) counter.Count(*kernel, largest);
+  return counter.cost();
+}
 
 bool CostsNoMore(const std::vector<const Function*>& fused,
                  const std::vector<const Function*>& separate) {
   constexpr double kRounding = 1 + 1e-9;  // sums of products above 2^53
   for (bool largest : {false, true}) {
-    FusionCost a = Total(fused, largest), b = Total(separate, largest);
+    const FusionCost a = CostOf(fused, largest), b = CostOf(separate, largest);
     if (a.bytes > b.bytes * kRounding || a.trips > b.trips * kRounding ||
         a.operations > b.operations * kRounding) {
       return false;

@@ -25,8 +25,8 @@ struct FusionCost {
   double operations = 0;
 };
 
-// All symbols at their minimum (`largest` false) or maximum.
-FusionCost CostOf(const ir::Function& fn, bool largest);
+// Of all `kernels`, with all symbols at their minimum (`largest` false) or maximum.
+FusionCost CostOf(const std::vector<const ir::Function*>& kernels, bool largest);
 
 // Whether the kernels `fused` cost no more than `separate` in any count.
 bool CostsNoMore(const std::vector<const ir::Function*>& fused,

@@ -103,20 +103,16 @@ class Builder {
     std::move(inner.begin(), inner.end(), std::back_inserter(scopes_));
     return result;
   }
-  // Depth of the innermost declaration that `e` uses.
-  size_t DepthOf(const Expr& e) const {
+  // Depth of the innermost declaration that `exprs` use.
+  size_t DepthOf(const std::vector<Expr>& exprs) const {
     size_t depth = 0;
     const auto reach = [&](const std::string& name) {
       depth = std::max(depth, FindOr(depth_of_, name));
     };
-    Walk(
-        e, [&](const Var& var) { reach(var.name); }, [&](const Load& load) { reach(load.buffer); });
-    return depth;
-  }
-
-  size_t DepthOf(const std::vector<Expr>& exprs) const {
-    size_t depth = 0;
-    for (const Expr& e : exprs) depth = std::max(depth, DepthOf(e));
+    for (const Expr& e : exprs) {
+      Walk(
+          e, [&](const Var& n) { reach(n.name); }, [&](const Load& n) { reach(n.buffer); });
+    }
     return depth;
   }
 
@@ -219,11 +215,10 @@ class Builder {
   std::vector<size_t> VectorDims(const TensorOp& op, const std::vector<Expr>& at) const {
     const auto* reduce = std::get_if<TensorReduce>(&op.op);
     if (!reduce || reduce->monoid != Monoid::kSoftmaxSum) return {};
-    std::set<std::string> fixed;  // axes of the score and of the reduction's extents
-    for (const std::string& name : FreeVars(reduce->operands[0])) fixed.insert(name);
-    for (const TensorAxis& axis : reduce->reduce_axes) {
-      for (const std::string& name : FreeVars(axis.extent)) fixed.insert(name);
-    }
+    // Axes of the score and of the reduction's extents.
+    std::vector<std::string> fixed = FreeVars(reduce->operands[0]);
+    for (const TensorAxis& axis : reduce->reduce_axes)
+      absl::c_copy(FreeVars(axis.extent), std::back_inserter(fixed));
     std::vector<size_t> dims;
     size_t outer = 0;
     for (size_t i = 0; i < at.size(); ++i) {
@@ -232,14 +227,14 @@ class Builder {
       bool whole = depth != depth_of_.end() && scopes_[depth->second].axis == var->name &&
                    AsInt(op.axes[i].extent) &&
                    Equal(scopes_[depth->second].extent, op.axes[i].extent);
-      if (!fixed.contains(op.axes[i].name) && whole) {
+      if (!absl::c_linear_search(fixed, op.axes[i].name) && whole) {
         dims.push_back(i);
       } else {
-        outer = std::max(outer, DepthOf(at[i]));
+        outer = std::max(outer, DepthOf({at[i]}));
       }
     }
     for (size_t i : dims) {
-      if (DepthOf(at[i]) <= outer) return {};
+      if (DepthOf({at[i]}) <= outer) return {};
     }
     return dims;
   }

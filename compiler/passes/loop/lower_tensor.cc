@@ -73,10 +73,9 @@ class SegmentFusion {
     }
     std::vector<std::string> read = ValuesRead(op);
     return !read.empty() && absl::c_all_of(read, [&](const std::string& value) {
-      auto kind = values_.source_kinds.find(value);
+      const SourceDecl::Kind* kind = FindOrNull(values_.source_kinds, value);
       return prepared_.contains(value) ||
-             (kind != values_.source_kinds.end() && (kind->second == SourceDecl::Kind::kWeight ||
-                                                     kind->second == SourceDecl::Kind::kConstant));
+             (kind && (*kind == SourceDecl::Kind::kWeight || *kind == SourceDecl::Kind::kConstant));
     });
   }
 

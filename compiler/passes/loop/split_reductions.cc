@@ -158,19 +158,19 @@ class Splitter {
     fn.computes = Cat(launch_.fn.fn.computes, ", ", what);
     fn.symbols = launch_.fn.fn.symbols;
     fn.body = std::move(body);
+    std::vector<std::pair<BufferDecl, std::string>> known;
+    for (size_t i = 0; i < launch_.args.size(); ++i)
+      known.emplace_back(launch_.fn.fn.buffers[i], launch_.args[i]);
+    for (const auto& [buffer, arg] : temporaries_) {
+      known.emplace_back(buffer, arg);
+      known.back().first.access = writes_temporaries ? Access::kWrite : Access::kRead;
+    }
     const std::set<std::string> named = NamesIn(fn.body);
     for (bool write : {false, true}) {
-      auto add = [&](const BufferDecl& buffer, const std::string& arg) {
-        if (!named.count(buffer.name) || (buffer.access != Access::kRead) != write) return;
+      for (const auto& [buffer, arg] : known) {
+        if (!named.count(buffer.name) || (buffer.access != Access::kRead) != write) continue;
         made.args.push_back(arg);
         fn.buffers.push_back(buffer);
-      };
-      for (size_t i = 0; i < launch_.args.size(); ++i) {
-        add(launch_.fn.fn.buffers[i], launch_.args[i]);
-      }
-      for (auto [buffer, arg] : temporaries_) {
-        buffer.access = writes_temporaries ? Access::kWrite : Access::kRead;
-        add(buffer, arg);
       }
     }
     return made;
@@ -240,9 +240,8 @@ class Splitter {
       stores.push_back(MakeStmt(
           Store{AddTemporary("scores", shape), at, MakeVar(weight, DType::kF32), nullptr}));
     }
-    for (Stmt& stmt : InLoops({Loop(t, reduce_->role, live)}, std::move(body)))
-      inner.push_back(std::move(stmt));
-    inner.insert(inner.end(), stores.begin(), stores.end());
+    inner.push_back(InLoops({Loop(t, reduce_->role, live)}, std::move(body)).front());
+    absl::c_copy(stores, std::back_inserter(inner));
     LoopLaunch made =
         MakeLaunch(launch_.fn.fn.name, "in parts", InLoops(loops, std::move(inner)), true);
     for (const auto& [buffer, arg] : temporaries_)
@@ -259,10 +258,9 @@ class Splitter {
     std::vector<For> loops = values_;
     loops.insert(loops.begin(), Loop(part_, AxisRole::kReduce, IntLit(parts_)));
     Block inner = {MakeStmt(*state_)};
-    for (Stmt& stmt :
-         InLoops(loops, {MakeStmt(Accumulate{state_->name, update_->indices, operands, nullptr})}))
-      inner.push_back(std::move(stmt));
-    inner.insert(inner.end(), after_.begin(), after_.end());
+    const Stmt update = MakeStmt(Accumulate{state_->name, update_->indices, operands, nullptr});
+    inner.push_back(InLoops(loops, {update}).front());
+    absl::c_copy(after_, std::back_inserter(inner));
     LoopLaunch made = MakeLaunch(launch_.fn.fn.name + "_combine", "parts combined",
                                  InLoops(free_, std::move(inner)), false);
     made.results = launch_.results;

@@ -59,26 +59,24 @@ class Lowering {
 
   TensorModule Run() {
     TensorModule module{graph_.name, graph_.symbols, graph_.sources, {}, graph_.outputs};
-    for (const SourceDecl& source : graph_.sources) AddSource(source);
-    for (const GraphSegment& segment : graph_.segments) {
-      for (const SourceDecl& source : segment.sources) AddSource(source);
-      for (const GraphOp& op : segment.ops) Declare(op.out, op.type);
-    }
+    AddSources(graph_.sources);
     for (const GraphSegment& segment : graph_.segments)
       module.segments.push_back(LowerSegment(segment));
     return module;
   }
 
  private:
-  void Declare(const std::string& name, const ValueType& type) { types_[name] = type; }
-  void AddSource(const SourceDecl& source) {
-    Declare(source.name, source.type);
-    if (source.kind == SourceDecl::Kind::kWeight) weight_names_[source.name] = source.weight_name;
+  void AddSources(const std::vector<SourceDecl>& sources) {
+    for (const SourceDecl& source : sources) {
+      types_[source.name] = source.type;
+      if (source.kind == SourceDecl::Kind::kWeight) weight_names_[source.name] = source.weight_name;
+    }
   }
 
   TensorSegment LowerSegment(const GraphSegment& segment) {
     TensorSegment result{segment};
-    for (const Carry& carry : segment.carries) Declare(carry.name, TypeOf(carry.initial));
+    AddSources(segment.sources);
+    for (const Carry& carry : segment.carries) types_[carry.name] = TypeOf(carry.initial);
     ops_ = &result.ops;
     for (const GraphOp& op : segment.ops) {
       op_ = &op;
@@ -86,16 +84,15 @@ class Lowering {
       at_ = IndicesOf(axes_);
       std::visit([&](const auto& n) { Lower(n); }, op.op);
     }
-    for (size_t i = 0; i < segment.results.size(); ++i) {
-      Declare(segment.results[i], TypeOf(segment.yields[i]));
-    }
+    for (size_t i = 0; i < segment.results.size(); ++i)
+      types_[segment.results[i]] = TypeOf(segment.yields[i]);
     return result;
   }
 
   const ValueType& TypeOf(const std::string& name) const {
-    auto it = types_.find(name);
-    HACKC_CHECK(it != types_.end()) << "unknown value %" << name;
-    return it->second;
+    const ValueType* type = FindOrNull(types_, name);
+    HACKC_CHECK(type != nullptr) << "unknown value %" << name;
+    return *type;
   }
   Expr Value(const std::string& name, std::vector<Expr> indices) const {
     return MakeLoad(name, TypeOf(name).dtype, std::move(indices));
@@ -106,7 +103,7 @@ class Lowering {
 
   void Emit(std::string out, ValueType type, std::vector<TensorAxis> axes, TensorOpVariant op,
             std::string label) {
-    Declare(out, type);
+    types_[out] = type;
     ops_->push_back(
         {std::move(out), std::move(type), std::move(axes), std::move(op), std::move(label)});
   }
@@ -136,8 +133,8 @@ class Lowering {
 
   // What a linear or norm is for, from the checkpoint's name of its weight.
   std::string LabelOfWeight(const std::string& weight, const std::string& out) const {
-    auto it = weight_names_.find(weight);
-    std::string stem = it == weight_names_.end() ? weight : CheckpointModule(it->second);
+    const std::string* name = FindOrNull(weight_names_, weight);
+    std::string stem = name ? CheckpointModule(*name) : weight;
     if (RemoveSuffix(stem, "_proj") || RemoveSuffix(stem, "_weight")) return stem + "_linear";
     if (RemoveSuffix(stem, "_layernorm")) return stem + "_norm";
     if (stem == "norm") return "final_norm";
@@ -181,13 +178,21 @@ class Lowering {
     return Value(EmitPart(part, Rows(), TensorMap{value}, label), IndicesOf(Rows()));
   }
 
+  Expr RowMean(std::string_view part, auto term, const std::string& label) {
+    const auto count = static_cast<double>(StaticExtent(axes_.back().extent));
+    return Divide(RowSum(part, term, label), Number(count));
+  }
+  // One over the root of the mean square of what `term` makes of a row's elements.
+  Expr RowScale(auto term, double epsilon, const std::string& label) {
+    const auto square = [&](const std::vector<Expr>& i) { return term(i) * term(i); };
+    const Expr mean = RowMean("squares", square, label);
+    return RowValue("scale", Unary(UnaryOp::kRsqrt, mean + Number(epsilon)), label);
+  }
+
   void Lower(const GraphRmsNorm& n) {
     std::string label = LabelOfWeight(n.weight, op_->out);
-    double count = static_cast<double>(StaticExtent(axes_.back().extent));
-    auto square = [&](const std::vector<Expr>& i) { return Wide(n.x, i) * Wide(n.x, i); };
-    Expr mean = Divide(RowSum("squares", square, label), Number(count));
-    Expr scale = Unary(UnaryOp::kRsqrt, mean + Number(n.epsilon));
-    scale = RowValue("scale", scale, label);
+    auto element = [&](const std::vector<Expr>& i) { return Wide(n.x, i); };
+    Expr scale = RowScale(element, n.epsilon, label);
     Expr weight = Wide(n.weight, {at_.back()});
     if (n.weight_offset != 0) weight = weight + Number(n.weight_offset);
     EmitResult(Wide(n.x, at_) * scale * weight, label);
@@ -195,16 +200,11 @@ class Lowering {
 
   void Lower(const GraphLayerNorm& n) {
     std::string label = LabelOfWeight(n.weight, op_->out);
-    Expr count = Number(static_cast<double>(StaticExtent(axes_.back().extent)));
     auto element = [&](const std::vector<Expr>& i) { return Wide(n.x, i); };
-    Expr mean = RowValue("mean", Divide(RowSum("sum", element, label), count), label);
-    auto square = [&](const std::vector<Expr>& i) {
-      return (Wide(n.x, i) - mean) * (Wide(n.x, i) - mean);
-    };
-    Expr variance = Divide(RowSum("squares", square, label), count);
-    Expr scale = Unary(UnaryOp::kRsqrt, variance + Number(n.epsilon));
-    scale = RowValue("scale", scale, label);
-    Expr value = (Wide(n.x, at_) - mean) * scale * Wide(n.weight, {at_.back()});
+    Expr mean = RowValue("mean", RowMean("sum", element, label), label);
+    auto centred = [&](const std::vector<Expr>& i) { return Wide(n.x, i) - mean; };
+    Expr scale = RowScale(centred, n.epsilon, label);
+    Expr value = centred(at_) * scale * Wide(n.weight, {at_.back()});
     EmitResult(n.bias.empty() ? value : value + Wide(n.bias, {at_.back()}), label);
   }
 
@@ -357,18 +357,16 @@ class Lowering {
 
   // Nested selects, so that each element reads one input.
   void Lower(const GraphConcat& n) {
-    std::vector<Expr> parts;
-    std::vector<int64_t> ends;
-    for (const std::string& input : n.inputs) {
-      int64_t begin = ends.empty() ? 0 : ends.back();
-      std::vector<Expr> index = at_;
+    int64_t end = StaticExtent(op_->type.shape[0]);
+    std::vector<Expr> index = at_;
+    Expr value;
+    for (size_t i = n.inputs.size(); i-- > 0;) {
+      const int64_t begin = end - StaticExtent(TypeOf(n.inputs[i]).shape[0]);
       index[0] = at_[0] - begin;
-      parts.push_back(Value(input, index));
-      ends.push_back(begin + StaticExtent(TypeOf(input).shape[0]));
+      const Expr part = Value(n.inputs[i], index);
+      value = value ? MakeSelect(Lt(at_[0], IntLit(end)), part, value) : part;
+      end = begin;
     }
-    Expr value = parts.back();
-    for (size_t i = parts.size() - 1; i-- > 0;)
-      value = MakeSelect(Lt(at_[0], IntLit(ends[i])), parts[i], value);
     EmitResult(value);
   }
 

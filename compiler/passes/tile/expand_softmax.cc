@@ -112,18 +112,15 @@ class Expander : private BlockWriter {
   // 1 with s in seq becomes start + seq. What a load says of its own axes stays: @past_lengths[%b]
   // is as it is.
   Expr LargestEnd(const Expr& end) const {
-    Expr largest = end;
     std::set<std::string> kept;
     for (const Load* load : OuterLoads(end)) {
       for (const Expr& index : load->indices) kept.merge(Names(index));
     }
-    for (const std::string& name : FreeVars(end)) {
-      if (kept.count(name)) continue;
-      Expr extent = ranges_.FindExtent(name);
-      if (extent == nullptr) return nullptr;
-      largest = Substitute(largest, name, extent - 1);
-    }
-    largest = Simplify(largest, ranges_);
+    const Expr last = Substitute(end, [&](const std::string& name) -> Expr {
+      const Expr extent = kept.count(name) ? nullptr : ranges_.FindExtent(name);
+      return extent ? extent - 1 : nullptr;
+    });
+    const Expr largest = Simplify(last, ranges_);
     return Names(largest) == kept && ProveLessEqual(end, largest, ranges_) ? largest : nullptr;
   }
   static std::set<std::string> Names(const Expr& e) {
