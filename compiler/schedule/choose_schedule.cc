@@ -203,10 +203,8 @@ class Chooser {
 
   // Rows are 16 bytes longer, against bank conflicts.
   void StageAt(const std::string& buffer, const std::string& axis, int size) {
-    if (buffer.empty()) return;
-    for (const StageSchedule& stage : schedule_.stages) {
-      if (stage.buffer == buffer && stage.axis == axis) return;
-    }
+    const auto same = [&](const StageSchedule& s) { return s.buffer == buffer && s.axis == axis; };
+    if (buffer.empty() || absl::c_any_of(schedule_.stages, same)) return;
     schedule_.stages.push_back({buffer, axis, 1, CopyEngine::kRegisters, 16 / size});
   }
 
@@ -407,8 +405,7 @@ class Chooser {
         if (Take([&] { FewRows(a, keys); }, a.score && keys > 32 ? 2 : 1)) return true;
       }
     }
-    int64_t queries =
-        std::min<int64_t>(64, std::max<int64_t>(16, PowerOfTwoAtMost(2 * a.rows - 1)));
+    int64_t queries = std::clamp<int64_t>(PowerOfTwoAtMost(2 * a.rows - 1), 16, 64);
     for (int64_t keys = 64; queries >= 16; (keys > 16 ? keys : queries) /= 2) {
       if (Take([&] { ManyRows(a, queries, keys); })) return true;
     }

@@ -2,7 +2,6 @@
 #include "compiler/schedule/loop_facts.h"
 
 #include <algorithm>
-#include <set>
 
 #include "compiler/ir/rewrite.h"
 #include "compiler/ir/stmt_verify.h"
@@ -62,15 +61,15 @@ class Finder {
     if (product == nullptr || product->op != BinaryOp::kMul) return;
     Contraction contraction;
     contraction.k_axis = outer.back();
-    std::set<std::string> in_a = Axes(product->a), in_b = Axes(product->b);
+    const Expr in_a = InlineLets(product->a), in_b = InlineLets(product->b);
     for (const std::string& axis : outer) {
       if (facts_.Find(axis)->role == AxisRole::kContract) continue;
-      bool a = in_a.count(axis), b = in_b.count(axis);
+      const bool a = Uses(in_a, axis), b = Uses(in_b, axis);
       if (a && !b) contraction.m_axes.push_back(axis);
       if (b && !a) contraction.n_axes.push_back(axis);
     }
-    SetOperand(product->a, contraction.a, contraction.a_dtype);
-    SetOperand(product->b, contraction.b, contraction.b_dtype);
+    SetOperand(in_a, contraction.a, contraction.a_dtype);
+    SetOperand(in_b, contraction.b, contraction.b_dtype);
     facts_.contractions.push_back(std::move(contraction));
   }
 
@@ -78,18 +77,11 @@ class Finder {
     return Substitute(e, [&](const std::string& name) { return InlineLets(FindOr(lets_, name)); });
   }
 
-  void SetOperand(const Expr& operand, std::string& buffer, DType& dtype) const {
-    Expr inlined = InlineLets(operand);
-    std::vector<const Load*> loads = OuterLoads(inlined);
+  static void SetOperand(const Expr& operand, std::string& buffer, DType& dtype) {
+    const std::vector<const Load*> loads = OuterLoads(operand);
     if (loads.size() != 1) return;
     buffer = loads[0]->buffer;
     dtype = loads[0]->dtype;
-  }
-
-  // Axes that `e` varies with, through lets.
-  std::set<std::string> Axes(const Expr& e) const {
-    std::vector<std::string> names = FreeVars(InlineLets(e));
-    return {names.begin(), names.end()};
   }
 
   const LoopFn& loop_;

@@ -8,7 +8,6 @@
 // Thread safety: pure function.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 

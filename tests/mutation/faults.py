@@ -102,7 +102,7 @@ FAULTS = [
     F(BARRIER, "common(use.written, since.read)", "false"),
     F(BARRIER, "state.Join(use);\n        out.push_back(stmt);", "out.push_back(stmt);"),
     # ---- loops
-    F(BUILDER, "if (DependsOn(op, value)) return {};", ""),
+    F(BUILDER, "absl::c_any_of(here.joined, needed)", "false"),
     F(BUILDER, "a * Value(Substitute(contract.b, bound))", "a + Value(Substitute(contract.b, bound))"),
     F(MERGE, "if (a_.fn.fn.buffers[i].access != Access::kRead) return false;", ""),
     F(PARTS, "Max(Min(length, Substitute(reduce_->extent, place) - first), IntLit(0))", "length"),
@@ -122,7 +122,7 @@ FAULTS = [
     F(SOFTMAX, "MakeLoad(state->sum, DType::kF32, load->indices, load->guard)",
       "MakeLoad(state->sum, DType::kF32, load->indices)"),
     # ---- algebra of the model
-    F(GRAPH, "mean + Number(n.epsilon)", "mean"),
+    F(GRAPH, "mean + Number(epsilon)", "mean"),
     F(GRAPH, "score * Number(n.scale)", "score"),
     F(GRAPH, "MakeSelect(first, Number(-1), Number(1))", "MakeSelect(first, Number(1), Number(-1))"),
     F(GRAPH, "Wide(n.x, at_) * scale * weight", "Wide(n.x, at_) * scale"),
@@ -137,9 +137,9 @@ FAULTS = [
     F(GRAPH, "start - (n.window - 1)", "start - n.window"),
     F(GRAPH, "end = end - first;", ""),
     F(GRAPH, "F32(start + op_->type.shape[1])", "F32(op_->type.shape[1])"),
-    F(GRAPH, "Divide(x, one + Unary(UnaryOp::kExp, Unary(UnaryOp::kNeg, x)))", "Divide(x, one + Unary(UnaryOp::kExp, x))"),
+    F(GRAPH, "Divide(x, one + MakeUnary(UnaryOp::kExp, MakeUnary(UnaryOp::kNeg, x)))", "Divide(x, one + MakeUnary(UnaryOp::kExp, x))"),
     F(JOIN, "first += AsInt(segment.ops[i].type.shape.back()).value_or(0);", ""),
-    F(JOIN, "features = features + weight.type.shape[0];", "features = weight.type.shape[0];"),
+    F(JOIN, "type.shape.back() + weight.type.shape[0]", "weight.type.shape[0]"),
     # ---- index arithmetic
     F(SIMPLIFY, "bounds.min >= 0 && bounds.max < size", "bounds.max < size"),
     F(SIMPLIFY, "*period % divisor != 0", "*period < divisor"),

@@ -55,11 +55,8 @@ class Distributor : private BlockWriter {
   }
 
   KernelFn Run() {
-    KernelFn kernel;
-    kernel.fn = tile_.fn;
-    kernel.threads = tile_.schedule.threads;
-    kernel.cluster = tile_.schedule.cluster;
-    kernel.min_blocks_per_sm = tile_.schedule.min_blocks_per_sm;
+    const Schedule& s = tile_.schedule;
+    KernelFn kernel{tile_.fn, {}, s.threads, s.cluster, s.min_blocks_per_sm, {}};
     const Block* body = &tile_.fn.body;
     std::vector<const For*> grid;
     while (const For* loop = Alone<For>(*body)) {
@@ -184,9 +181,7 @@ class Distributor : private BlockWriter {
     locals_[acc.name] = {acc.layout, false, acc.monoid};
     int count = RegisterCount(acc.layout);
     Emit(Alloc{acc.name, DType::kF32, MemorySpace::kLocal, {count}, {}});
-    EachRegister(acc.name, count, [&](const Expr& r) {
-      Emit(Store{acc.name, {r}, FloatLit(Identity(acc.monoid)[0]), nullptr});
-    });
+    SetRegisters(acc.name, count, [&](const Expr&) { return FloatLit(Identity(acc.monoid)[0]); });
   }
 
   void Lower(const Accumulate& update) {
@@ -225,9 +220,9 @@ class Distributor : private BlockWriter {
     auto element = [&](const Expr& r) { return MakeLoad(name, DType::kF32, {r}); };
     for (int bit = 1; bit < 32; bit *= 2) {
       if ((combine.thread_mask & bit) == 0) continue;
-      EachRegister(name, count, [&](const Expr& r) {
+      SetRegisters(name, count, [&](const Expr& r) {
         Expr other = MakeShuffle(ShuffleKind::kXor, element(r), IntLit(bit));
-        Emit(Store{name, {r}, CombineTwo(combine.monoid, element(r), other), nullptr});
+        return CombineTwo(combine.monoid, element(r), other);
       });
     }
     int warps = combine.thread_mask & ~31;
@@ -243,15 +238,14 @@ class Distributor : private BlockWriter {
     });
     int keep = (threads - 1) & ~warps;
     Expr base = MakeBinary(BinaryOp::kBitAnd, thread_, IntLit(keep));
-    EachRegister(name, count, [&](const Expr& r) {
-      Expr total;
-      for (int subset = 0;;
-           subset = (subset - warps) & warps) {  // all subsets of the summed bits, ascending
-        Expr part = MakeLoad(exchange, DType::kF32, {r, base + subset});
-        total = total ? CombineTwo(combine.monoid, total, part) : part;
-        if (subset == warps) break;
+    SetRegisters(name, count, [&](const Expr& r) {
+      Expr total = MakeLoad(exchange, DType::kF32, {r, base});
+      for (int subset = 0; subset != warps;) {
+        subset = (subset - warps) & warps;  // all subsets of the summed bits, ascending
+        const Expr part = MakeLoad(exchange, DType::kF32, {r, base + subset});
+        total = CombineTwo(combine.monoid, total, part);
       }
-      Emit(Store{name, {r}, total, nullptr});
+      return total;
     });
   }
 
@@ -355,17 +349,14 @@ class Distributor : private BlockWriter {
   }
 
   static bool Varies(const Load& load, const std::string& axis, size_t from = 0) {
-    for (size_t i = from; i < load.indices.size(); ++i) {
-      if (Uses(load.indices[i], axis)) return true;
-    }
-    return false;
+    return std::any_of(load.indices.begin() + from, load.indices.end(),
+                       [&](const Expr& index) { return Uses(index, axis); });
   }
 
-  std::vector<Expr> BindAll(const std::vector<Expr>& exprs,
+  std::vector<Expr> BindAll(std::vector<Expr> exprs,
                             const std::map<std::string, Expr>& values) const {
-    std::vector<Expr> out;
-    for (const Expr& e : exprs) out.push_back(Map(Substitute(e, values)));
-    return out;
+    for (Expr& e : exprs) e = Map(Substitute(e, values));
+    return exprs;
   }
 
   // Runs `emit` for each register of an array: directly for one, in an unrolled loop for more.
@@ -375,6 +366,10 @@ class Distributor : private BlockWriter {
     ranges_.SetAxis(axis, IntLit(count));
     EmitIn({{axis, AxisRole::kFree, LoopKind::kUnroll, IntLit(count)}},
            Inside([&] { emit(Axis(axis)); }));
+  }
+
+  void SetRegisters(const std::string& name, int count, auto value) {
+    EachRegister(name, count, [&](const Expr& r) { Emit(Store{name, {r}, value(r), nullptr}); });
   }
 
   // Position in the register array: mixed radix over the register digits, first all but the last of

@@ -85,12 +85,11 @@ LoopLaunch FinishKernel(const SegmentValues& values, const TensorOp& sink,
     const SourceDecl::Kind* kind = FindOrNull(values.source_kinds, value);
     static constexpr const char* kStems[] = {"x", "w", "c", "state"};  // by SourceDecl::Kind
     std::string stem = kind ? kStems[static_cast<size_t>(*kind)] : "x";
-    bool is_output = value == written && !updates;
     const ValueType& type = values.types.at(value);
-    std::string name = is_output ? "y" : stem + std::to_string(counts[stem]++);
-    Access access = is_output          ? Access::kWrite
-                    : value == written ? Access::kReadWrite
-                                       : Access::kRead;
+    const Access access = value != written ? Access::kRead
+                          : updates        ? Access::kReadWrite
+                                           : Access::kWrite;
+    std::string name = access == Access::kWrite ? "y" : stem + std::to_string(counts[stem]++);
     buffer_of[value] = name;
     fn.buffers.push_back({std::move(name), type.dtype, type.shape, access});
   }

@@ -233,10 +233,8 @@ class Builder {
         outer = std::max(outer, DepthOf({at[i]}));
       }
     }
-    for (size_t i : dims) {
-      if (DepthOf({at[i]}) <= outer) return {};
-    }
-    return dims;
+    const auto inside = [&](size_t i) { return DepthOf({at[i]}) > outer; };
+    return absl::c_all_of(dims, inside) ? dims : std::vector<size_t>();
   }
 
   Expr Reduction(const TensorOp& op, const std::vector<Expr>& at) {
@@ -247,16 +245,14 @@ class Builder {
       outer[i] = nullptr;
     }
     const size_t depth = DepthOf(outer);
-    std::string key = Key(op, outer), name;
-    if (auto it = scopes_[depth].computed.find(key); it != scopes_[depth].computed.end()) {
-      name = As<Var>(it->second)->name;
-    } else {
+    const std::string key = Key(op, outer);
+    Expr state = FindOr(scopes_[depth].computed, key);
+    if (!state) {
       CheckInRange(op, at);
-      Expr state =
-          At(depth, [&] { return Eagerly([&] { return Accumulation(op, at, vector_dims); }); });
+      state = At(depth, [&] { return Eagerly([&] { return Accumulation(op, at, vector_dims); }); });
       scopes_[depth].computed[key] = state;
-      name = As<Var>(state)->name;
     }
+    const std::string& name = As<Var>(state)->name;
     return vector.empty() ? MakeVar(name, DType::kF32) : MakeLoad(name, DType::kF32, vector);
   }
 
@@ -314,10 +310,8 @@ class Builder {
   };
   Reopened Reopen(const TensorOp& op, const std::vector<TensorAxis>& axes, AxisRole role) {
     Scope& here = scopes_.back();
-    if (here.joined.empty() || axes.empty()) return {};
-    for (const std::string& value : here.joined) {
-      if (DependsOn(op, value)) return {};
-    }
+    const auto needed = [&](const std::string& value) { return DependsOn(op, value); };
+    if (here.joined.empty() || axes.empty() || absl::c_any_of(here.joined, needed)) return {};
     std::vector<const For*> loops;
     const Block* block = &here.body;
     for (const TensorAxis& axis : axes) {
@@ -340,11 +334,9 @@ class Builder {
 
   // Whether `op` reads `value`, itself or through fused values.
   bool DependsOn(const TensorOp& op, const std::string& value) const {
-    for (const std::string& read : ValuesRead(op)) {
-      if (read == value) return true;
-      if (fused_.contains(read) && DependsOn(*values_.ops.at(read), value)) return true;
-    }
-    return false;
+    return absl::c_any_of(ValuesRead(op), [&](const std::string& read) {
+      return read == value || (fused_.contains(read) && DependsOn(*values_.ops.at(read), value));
+    });
   }
 
   const SegmentValues& values_;

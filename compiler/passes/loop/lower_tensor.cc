@@ -68,15 +68,13 @@ class SegmentFusion {
 
  private:
   bool DependsOnWeightsOnly(const TensorOp& op) const {
-    for (const Expr& extent : op.type.shape) {
-      if (!AsInt(extent)) return false;
-    }
-    std::vector<std::string> read = ValuesRead(op);
-    return !read.empty() && absl::c_all_of(read, [&](const std::string& value) {
-      const SourceDecl::Kind* kind = FindOrNull(values_.source_kinds, value);
-      return prepared_.contains(value) ||
-             (kind && (*kind == SourceDecl::Kind::kWeight || *kind == SourceDecl::Kind::kConstant));
-    });
+    const bool fixed = absl::c_all_of(op.type.shape, [](const Expr& e) { return !!AsInt(e); });
+    const std::vector<std::string> read = ValuesRead(op);
+    return fixed && !read.empty() && absl::c_all_of(read, [&](const std::string& value) {
+             const SourceDecl::Kind* kind = FindOrNull(values_.source_kinds, value);
+             return prepared_.contains(value) || (kind && (*kind == SourceDecl::Kind::kWeight ||
+                                                           *kind == SourceDecl::Kind::kConstant));
+           });
   }
 
   bool MustReachMemory(const TensorOp& op) const {

@@ -45,10 +45,12 @@ class Merger {
     TakeNames();
     Function& fn = merged_.fn.fn;
     bool symbolic = false;
-    fn.body =
-        Join(fn.body,
-             RenameAll(b_.fn.fn.body, [&](const std::string& name) { return renamed_.at(name); }),
-             symbolic);
+    const Block renamed = RenameAll(b_.fn.fn.body, [&](const std::string& name) {
+      const auto [known, is_new] = renamed_.try_emplace(name);
+      if (is_new) known->second = Fresh(name);
+      return known->second;
+    });
+    fn.body = Join(fn.body, renamed, symbolic);
     if (!symbolic || fn.body.size() != 1) return std::nullopt;
     const Block* inner = &fn.body;
     while (inner->size() == 1 && As<For>(inner->front())) inner = &As<For>(inner->front())->body;
@@ -96,10 +98,6 @@ class Merger {
       fn.buffers.push_back(std::move(buffer));
       merged_.args.push_back(b_.args[k]);
     }
-    RenameAll(b_.fn.fn.body, [&](const std::string& name) {
-      if (!renamed_.contains(name)) renamed_[name] = Fresh(name);
-      return name;
-    });
   }
 
   // h -> h2, state0 -> state1, where the name is taken.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "compiler/ir/ranges.h"
@@ -19,10 +18,6 @@ namespace {
 using namespace ir;  // NOLINT
 
 constexpr int64_t kPartUnit = 64;  // keys that a block takes at a time
-
-For Loop(const std::string& axis, AxisRole role, Expr extent) {
-  return {axis, role, LoopKind::kSequential, std::move(extent), {}, {}};
-}
 
 class Splitter {
  public:
@@ -186,7 +181,7 @@ class Splitter {
     std::vector<For> loops, columns;
     std::vector<Expr> shape;
     auto open = [&](const std::string& axis, const Expr& size) {
-      loops.push_back(Loop(axis, AxisRole::kFree, size));
+      loops.push_back({axis, AxisRole::kFree, LoopKind::kSequential, size});
       shape.push_back(size);
       ranges_.SetAxis(axis, size);
     };
@@ -219,7 +214,7 @@ class Splitter {
     for (const For& loop : loops) at.push_back(Axis(loop.axis));
     std::vector<Expr> whole = shape, element = at;
     for (const For& loop : values_) {
-      columns.push_back(Loop(names_.Unique(loop.axis), AxisRole::kFree, loop.extent));
+      columns.push_back({names_.Unique(loop.axis), loop.role, loop.kind, loop.extent});
       own.push_back(Axis(columns.back().axis));
       whole.push_back(loop.extent);
       element.push_back(own.back());
@@ -240,7 +235,8 @@ class Splitter {
       stores.push_back(MakeStmt(
           Store{AddTemporary("scores", shape), at, MakeVar(weight, DType::kF32), nullptr}));
     }
-    inner.push_back(InLoops({Loop(t, reduce_->role, live)}, std::move(body)).front());
+    const For reduce{t, reduce_->role, LoopKind::kSequential, live};
+    inner.push_back(InLoops({reduce}, std::move(body)).front());
     absl::c_copy(stores, std::back_inserter(inner));
     LoopLaunch made =
         MakeLaunch(launch_.fn.fn.name, "in parts", InLoops(loops, std::move(inner)), true);
@@ -256,7 +252,7 @@ class Splitter {
       operands.push_back(MakeLoad(temporaries_[i].first.name, DType::kF32, i == 0 ? element : at_));
     }
     std::vector<For> loops = values_;
-    loops.insert(loops.begin(), Loop(part_, AxisRole::kReduce, IntLit(parts_)));
+    loops.insert(loops.begin(), {part_, AxisRole::kReduce, LoopKind::kSequential, IntLit(parts_)});
     Block inner = {MakeStmt(*state_)};
     const Stmt update = MakeStmt(Accumulate{state_->name, update_->indices, operands, nullptr});
     inner.push_back(InLoops(loops, {update}).front());

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/passes/tensor/dead_values.h"
 
-#include <algorithm>
 #include <set>
 
 namespace hackc::passes {
@@ -12,14 +11,12 @@ TensorModule DeadValues(const TensorModule& module) {
   TensorModule result = module;
   for (TensorSegment& segment : result.segments) {
     std::set<std::string> alive(segment.yields.begin(), segment.yields.end());
-    std::vector<TensorOp> kept;
     for (auto op = segment.ops.rbegin(); op != segment.ops.rend(); ++op) {
-      if (!alive.contains(op->out) && !std::holds_alternative<TensorScatter>(op->op)) continue;
+      if (std::holds_alternative<TensorScatter>(op->op)) alive.insert(op->out);
+      if (!alive.contains(op->out)) continue;
       for (const std::string& value : ValuesRead(*op)) alive.insert(value);
-      kept.push_back(*op);
     }
-    std::reverse(kept.begin(), kept.end());
-    segment.ops = std::move(kept);
+    std::erase_if(segment.ops, [&](const TensorOp& op) { return !alive.contains(op.out); });
   }
   return result;
 }

@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "absl/strings/str_split.h"
-#include "compiler/ir/simplify.h"
+#include "compiler/ir/ranges.h"
 #include "compiler/support/internal_error.h"
 
 namespace hackc::passes {
@@ -16,7 +16,6 @@ using namespace ir;  // NOLINT: nearly every name here is Graph or Tensor IR
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-Expr Unary(UnaryOp op, const Expr& a) { return MakeUnary(op, a); }
 Expr Divide(const Expr& a, const Expr& b) { return MakeBinary(BinaryOp::kDiv, a, b); }
 Expr F32(const Expr& a) { return MakeCast(DType::kF32, a); }
 Expr Number(double value) { return FloatLit(value); }
@@ -186,7 +185,7 @@ class Lowering {
   Expr RowScale(auto term, double epsilon, const std::string& label) {
     const auto square = [&](const std::vector<Expr>& i) { return term(i) * term(i); };
     const Expr mean = RowMean("squares", square, label);
-    return RowValue("scale", Unary(UnaryOp::kRsqrt, mean + Number(epsilon)), label);
+    return RowValue("scale", MakeUnary(UnaryOp::kRsqrt, mean + Number(epsilon)), label);
   }
 
   void Lower(const GraphRmsNorm& n) {
@@ -218,7 +217,7 @@ class Lowering {
       Expr power = F32(at_[2]) * Number(-1.0 / (half - 1));
       angle = angle * MakeBinary(BinaryOp::kPow, stretch, power);
     }
-    Expr value = Unary(n.sine ? UnaryOp::kSin : UnaryOp::kCos, angle);
+    Expr value = MakeUnary(n.sine ? UnaryOp::kSin : UnaryOp::kCos, angle);
     EmitResult(n.scale == 1 ? value : value * Number(n.scale),
                n.sine ? "rotary_sine" : "rotary_cosine");
   }
@@ -255,7 +254,7 @@ class Lowering {
   }
 
   Expr Softcap(const Expr& x, double cap) const {
-    return Unary(UnaryOp::kTanh, Divide(x, Number(cap))) * Number(cap);
+    return MakeUnary(UnaryOp::kTanh, Divide(x, Number(cap))) * Number(cap);
   }
 
   // Keys end at start(b) + s: causality is the extent of the sum, and no score beyond it is ever
@@ -333,18 +332,18 @@ class Lowering {
     Expr one = Number(1), half = Number(0.5);
     switch (kind) {
       case ActivationKind::kSilu:
-        return Divide(x, one + Unary(UnaryOp::kExp, Unary(UnaryOp::kNeg, x)));
+        return Divide(x, one + MakeUnary(UnaryOp::kExp, MakeUnary(UnaryOp::kNeg, x)));
       case ActivationKind::kSigmoid:
-        return Divide(one, one + Unary(UnaryOp::kExp, Unary(UnaryOp::kNeg, x)));
+        return Divide(one, one + MakeUnary(UnaryOp::kExp, MakeUnary(UnaryOp::kNeg, x)));
       case ActivationKind::kGelu:
-        return half * x * (one + Unary(UnaryOp::kErf, x * Number(1 / std::numbers::sqrt2)));
+        return half * x * (one + MakeUnary(UnaryOp::kErf, x * Number(1 / std::numbers::sqrt2)));
       case ActivationKind::kGeluTanh: {
         Expr inner = Number(std::numbers::sqrt2 * std::numbers::inv_sqrtpi) *
                      (x + Number(0.044715) * x * x * x);
-        return half * x * (one + Unary(UnaryOp::kTanh, inner));
+        return half * x * (one + MakeUnary(UnaryOp::kTanh, inner));
       }
       case ActivationKind::kRelu: return MakeBinary(BinaryOp::kMax, x, Number(0));
-      case ActivationKind::kTanh: return Unary(UnaryOp::kTanh, x);
+      case ActivationKind::kTanh: return MakeUnary(UnaryOp::kTanh, x);
     }
     HACKC_FAIL() << "activation " << static_cast<int>(kind);
   }

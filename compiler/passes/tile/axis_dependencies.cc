@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/passes/tile/axis_dependencies.h"
 
-#include <algorithm>
-
 namespace hackc::passes {
 
 using namespace ir;  // NOLINT: about IR from end to end
@@ -15,16 +13,10 @@ AxisDependencies::AxisDependencies(const Function& fn) {
   } while (changed_);
 }
 
-const std::set<std::string>& AxisDependencies::Of(const std::string& name) const {
-  static const std::set<std::string> kNone;
-  const std::set<std::string>* axes = FindOrNull(depends_, name);
-  return axes ? *axes : kNone;
-}
-
 std::set<std::string> AxisDependencies::AxesOf(const Expr& e) const {
   std::set<std::string> axes;
   const auto add = [&](const std::string& name) {
-    axes.insert(Of(name).begin(), Of(name).end());
+    axes.merge(Of(name));
     if (extent_axes_.count(name)) axes.insert(name);
   };
   Walk(
@@ -57,9 +49,8 @@ void AxisDependencies::Collect(const Block& block, const std::vector<std::string
     } else if (const auto* update = As<Accumulate>(stmt)) {
       std::set<std::string> axes = AxesOf(update->guard);
       for (const Expr& e : update->operands) axes.merge(AxesOf(e));
-      for (size_t i = ScopeOf(update->name).size(); i < loops.size(); ++i) {
-        axes.insert(extent_axes_[loops[i]].begin(), extent_axes_[loops[i]].end());
-      }
+      for (size_t i = ScopeOf(update->name).size(); i < loops.size(); ++i)
+        axes.merge(FindOr(extent_axes_, loops[i]));
       Grow(update->name, axes);
     } else if (const auto* store = As<Store>(stmt); store && scope_.count(store->buffer)) {
       std::set<std::string> axes = AxesOf(store->value);

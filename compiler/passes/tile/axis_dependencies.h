@@ -23,7 +23,7 @@ class AxisDependencies {
  public:
   explicit AxisDependencies(const ir::Function& fn);
 
-  const std::set<std::string>& Of(const std::string& name) const;
+  std::set<std::string> Of(const std::string& name) const { return FindOr(depends_, name); }
   const std::vector<std::string>& ScopeOf(const std::string& name) const { return scope_.at(name); }
 
  private:

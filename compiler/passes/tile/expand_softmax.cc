@@ -28,7 +28,6 @@ Expr LocalScalar(const std::string& name) { return MakeLoad(name, DType::kF32, {
 // Everything that one softmax reduction needs while it is rewritten.
 struct State {
   std::string name;
-  std::vector<Expr> extents;
   std::string sum, maximum, total;  // names of the streaming state
 };
 
@@ -51,7 +50,7 @@ class Expander : private BlockWriter {
 
   void Visit(const Stmt& stmt) {
     if (const auto* acc = As<Accumulator>(stmt); acc && acc->monoid == Monoid::kSoftmaxSum) {
-      const State state{acc->name, acc->extents, names_.Unique(acc->name + "_sum"),
+      const State state{acc->name, names_.Unique(acc->name + "_sum"),
                         names_.Unique(acc->name + "_max"), names_.Unique(acc->name + "_total")};
       Emit(Accumulator{state.sum, Monoid::kSum, acc->extents, {}});
       Emit(Alloc{state.maximum});
@@ -84,24 +83,21 @@ class Expander : private BlockWriter {
   // log(total).
   Expr ReadResults(const Expr& e) const {
     return Rewrite(e, [&](const Expr& node) -> Expr {
-      if (const auto* var = As<Var>(node); var && log_sums_.count(var->name)) {
-        const State& of = log_sums_.at(var->name);
-        HACKC_CHECK(!of.name.empty()) << var->name << ": no softmax_sum of the same scores";
-        Expr total = LocalScalar(of.total);
+      const auto* var = As<Var>(node);
+      if (const State* of = var ? FindOrNull(log_sums_, var->name) : nullptr) {
+        HACKC_CHECK(!of->name.empty()) << var->name << ": no softmax_sum of the same scores";
+        Expr total = LocalScalar(of->total);
         return MakeSelect(Lt(FloatLit(0), total),
-                          LocalScalar(of.maximum) + MakeUnary(UnaryOp::kLog, total),
+                          LocalScalar(of->maximum) + MakeUnary(UnaryOp::kLog, total),
                           FloatLit(-kInfinity));
       }
-      const State* state = nullptr;
-      Expr sum;
-      if (const auto* load = As<Load>(node); load && states_.count(load->buffer)) {
-        state = &states_.at(load->buffer);
-        sum = MakeLoad(state->sum, DType::kF32, load->indices, load->guard);
-      } else if (const auto* var = As<Var>(node); var && states_.count(var->name)) {
-        state = &states_.at(var->name);
-        sum = MakeVar(state->sum, DType::kF32);
-      }
+      const auto* load = As<Load>(node);
+      const State* state = load  ? FindOrNull(states_, load->buffer)
+                           : var ? FindOrNull(states_, var->name)
+                                 : nullptr;
       if (state == nullptr) return nullptr;
+      const Expr sum = load ? MakeLoad(state->sum, DType::kF32, load->indices, load->guard)
+                            : MakeVar(state->sum, DType::kF32);
       Expr total = LocalScalar(state->total);
       return MakeSelect(Lt(FloatLit(0), total), MakeBinary(BinaryOp::kDiv, sum, total),
                         FloatLit(0));
@@ -114,18 +110,18 @@ class Expander : private BlockWriter {
   Expr LargestEnd(const Expr& end) const {
     std::set<std::string> kept;
     for (const Load* load : OuterLoads(end)) {
-      for (const Expr& index : load->indices) kept.merge(Names(index));
+      for (const Expr& index : load->indices) {
+        for (const std::string& name : FreeVars(index)) kept.insert(name);
+      }
     }
     const Expr last = Substitute(end, [&](const std::string& name) -> Expr {
       const Expr extent = kept.count(name) ? nullptr : ranges_.FindExtent(name);
       return extent ? extent - 1 : nullptr;
     });
     const Expr largest = Simplify(last, ranges_);
-    return Names(largest) == kept && ProveLessEqual(end, largest, ranges_) ? largest : nullptr;
-  }
-  static std::set<std::string> Names(const Expr& e) {
-    const std::vector<std::string> names = FreeVars(e);
-    return {names.begin(), names.end()};
+    const auto is_kept = [&](const std::string& name) { return kept.count(name) > 0; };
+    const bool known = absl::c_all_of(FreeVars(largest), is_kept);
+    return known && ProveLessEqual(end, largest, ranges_) ? largest : nullptr;
   }
 
   // Guards loads along `axis` of buffers that go on beyond `end`: a cache holds anything there, and
@@ -133,18 +129,16 @@ class Expander : private BlockWriter {
   Expr GuardValues(const Expr& value, const std::string& axis, const Expr& end) const {
     Expr bound = LargestEnd(end);
     if (!bound) {  // over the rows of one block: a part of the keys ends where the part does
-      bound = end;
-      for (const std::string& name : FreeVars(end)) {
+      const Expr last = Substitute(end, [&](const std::string& name) -> Expr {
         const AxisSchedule* of = tile_.schedule.Find(name);
-        if (!of || of->digits.empty()) continue;
+        if (!of || of->digits.empty()) return nullptr;
         const Expr extent = ranges_.FindExtent(name);
-        const bool grows = extent && FreeVars(extent).empty() && Grows(bound, name);
+        const bool grows = extent && FreeVars(extent).empty() && Grows(end, name);
         HACKC_CHECK(grows || tile_.schedule.instruction != MatrixInstruction::kMma)
             << "no bound of " << axis << " that all rows share";
-        if (!grows) continue;
-        bound = Substitute(bound, name, extent - 1);
-      }
-      bound = Simplify(bound, ranges_);
+        return grows ? extent - 1 : nullptr;
+      });
+      bound = Simplify(last, ranges_);
     }
     return Rewrite(value, [&](const Load& load) -> Expr {
       const bool varies =
@@ -306,7 +300,7 @@ class Expander : private BlockWriter {
         renamed[column.axis] = Axis(axis);
         column.axis = axis;
       }
-      const Expr old_sum = state.extents.empty()
+      const Expr old_sum = update->indices.empty()
                                ? MakeVar(state.sum, DType::kF32)
                                : MakeLoad(state.sum, DType::kF32, update->indices);
       const Stmt rescaled = MakeStmt(Store{state.sum, update->indices, old_sum * rescale, nullptr});

@@ -109,10 +109,10 @@ class Splitter : private BlockWriter {
         << "the end of " << loop.axis << ", " << Print(extent) << ", differs between threads";
     // All threads make the same number of trips: the largest that any local coordinate asks for.
     Expr trips_of = Substitute(extent, [&](const std::string& name) -> Expr {
-      const AxisInfo* local = FindLocal(name);
-      HACKC_CHECK(!local || Grows(extent, name))
-          << loop.axis << " ends sooner where " << name << " rises";
-      return local ? IntLit(local->local - 1) : nullptr;
+      const AxisInfo* local = FindOrNull(axes_, name);
+      if (!local || local->local == 1) return nullptr;
+      HACKC_CHECK(Grows(extent, name)) << loop.axis << " ends sooner where " << name << " rises";
+      return IntLit(local->local - 1);
     });
     Expr outer_extent = Simplify(CeilDiv(trips_of, info.tile), ranges_);
     std::string outer_name = names_.Unique(loop.axis + (info.tile > 1 ? "_tile" : "_index"));
@@ -215,7 +215,8 @@ class Splitter : private BlockWriter {
     if (extents.empty()) return Layout();
     std::optional<Layout> layout;
     bool agree = true;
-    auto see = [&](const std::vector<Expr>& indices) {
+    const auto see = [&](const std::string& target, const std::vector<Expr>& indices) {
+      if (target != name) return;
       HACKC_CHECK(indices.size() == extents.size()) << name;
       Layout digits;
       for (const Expr& index : indices) {
@@ -240,24 +241,14 @@ class Splitter : private BlockWriter {
       if (layout && *layout != digits) agree = false;
       layout = digits;
     };
-    const auto access = [&](const std::string& target, const std::vector<Expr>& indices) {
-      if (target == name) see(indices);
-    };
-    WalkExprs(in_.fn.body, [&](const Load& load) { access(load.buffer, load.indices); });
+    WalkExprs(in_.fn.body, [&](const Load& load) { see(load.buffer, load.indices); });
     WalkStmts(
-        in_.fn.body, [&](const Store& store) { access(store.buffer, store.indices); },
-        [&](const Accumulate& update) { access(update.name, update.indices); });
+        in_.fn.body, [&](const Store& store) { see(store.buffer, store.indices); },
+        [&](const Accumulate& update) { see(update.name, update.indices); });
     return agree ? layout : std::nullopt;
   }
 
   // ---- expressions ------------------------------------------------------------------------------
-  const AxisInfo* FindLocal(const std::string& name) const {
-    for (const AxisInfo& info : context_) {
-      if (info.name == name && info.local > 1) return &info;
-    }
-    return nullptr;
-  }
-
   // Names of the input become coordinates, tiles and staged tiles.
   Expr Resolve(const Expr& e) {
     Expr staged = Rewrite(e, [&](const Expr& node) -> Expr {
@@ -326,9 +317,7 @@ class Splitter : private BlockWriter {
   // Loads from memory get nests of their own; what is left reads registers only.
   Expr Hoist(const Expr& e) {
     return Rewrite(e, [&](const Load& load) -> Expr {
-      bool memory = buffers_.count(load.buffer) || shared_.count(load.buffer) ||
-                    FindOr(values_, load.buffer).shared;
-      if (!memory) return nullptr;
+      if (!buffers_.count(load.buffer) && !FindOr(values_, load.buffer).shared) return nullptr;
       Expr guarded = Guarded(load);
       std::vector<std::string> axes = LocalAxes({guarded});
       if (axes.empty()) return Uniform(guarded);
@@ -342,14 +331,12 @@ class Splitter : private BlockWriter {
     });
   }
 
-  // An integer that all threads load alike, such as a sequence's length, is a let. `known`: only
-  // one that is.
-  Expr Uniform(const Expr& load, bool known = false) {
+  // An integer that all threads load alike, such as a sequence's length, is a let.
+  Expr Uniform(const Expr& load) {
     const Load& node = *As<Load>(load);
     const BufferDecl* buffer = FindOr(buffers_, node.buffer);
     if (!IsInteger(load->dtype) || !buffer || buffer->access != Access::kRead) return load;
     if (const Expr* let = FindOrNull(uniform_, load)) return *let;
-    if (known) return load;
     return uniform_[load] = EmitLet(Fresh(node.buffer + "_in"), load);
   }
 
@@ -451,16 +438,16 @@ class Splitter : private BlockWriter {
   void Stage(const StageSchedule& stage, const For& loop) {
     std::map<std::string, const For*> inner;
     WalkStmts(loop.body, [&](const For& below) { inner[below.axis] = &below; });
-    std::vector<Expr> found;
     WalkExprs(loop.body, [&](const Expr& e) {
       Walk(e, [&](const Expr& node) {
         const auto* load = As<Load>(node);
-        if (!load || load->buffer != stage.buffer || !Uses(node, stage.axis)) return;
-        const auto same = [&](const Expr& seen) { return Equal(seen, node); };
-        if (absl::c_none_of(found, same)) found.push_back(node);
+        const auto same = [&](const Staged& other) { return Equal(other.load, node); };
+        if (load && load->buffer == stage.buffer && Uses(node, stage.axis) &&
+            absl::c_none_of(staged_, same)) {
+          StageLoad(stage, loop, node, inner);
+        }
       });
     });
-    for (const Expr& node : found) StageLoad(stage, loop, node, inner);
   }
 
   void StageLoad(const StageSchedule& stage, const For& loop, const Expr& node,
@@ -543,12 +530,14 @@ class Splitter : private BlockWriter {
     if (engine == CopyEngine::kRegisters) {
       source = Hoist(source);
     } else {
-      source = Rewrite(
-          source, [&](const Load& inside) { return Uniform(Guarded(inside), /*known=*/true); });
+      source = Rewrite(source, [&](const Load& inside) {
+        const Expr guarded = Guarded(inside);
+        return FindOr(uniform_, guarded, guarded);
+      });
     }
     Nest(fill_axes, {MakeStmt(Store{name, tile_indices, source, nullptr, engine, cache})});
     context_.resize(depth);
-    shared_.insert(name);
+    values_[name] = {{}, load.dtype, true};
     for (std::string& axis : axes) axis = inner.count(axis) ? axis : "tile:" + axis;
     staged_.push_back({node, name, axes, slot});
   }
@@ -564,7 +553,7 @@ class Splitter : private BlockWriter {
   std::map<std::string, AxisInfo> axes_;
   std::map<std::string, TileValue> values_;
   std::map<std::string, State> states_;
-  std::set<std::string> shared_, uniform_lets_;
+  std::set<std::string> uniform_lets_;
   std::vector<Staged> staged_;
   std::vector<const StageSchedule*> pending_stages_;
   Known loaded_, uniform_;
