@@ -92,10 +92,11 @@ class Checker {
     return entry ? *entry : otherwise;
   }
 
-  int64_t Registers() const {  // of a value that all axes spread
+  // Of a value that all axes spread: in a thread, or in all of them.
+  int64_t Registers() const { return Count(RegisterCount); }
+  int64_t Count(int64_t (*of)(const std::vector<Digit>&)) const {
     int64_t count = 1;
-    for (const Level& level : levels_)
-      count = SaturatedProduct(count, RegisterCount(level.cut.digits));
+    for (const Level& level : levels_) count = SaturatedProduct(count, of(level.cut.digits));
     return count;
   }
 
@@ -218,8 +219,7 @@ class Checker {
     if (!error_.empty()) return;
     const size_t outer = std::exchange(streamed_, levels_.size() + 1);
     Enter({loop.axis, AxisRole::kFree, CeilDiv(loop.extent, chunk), {}});
-    int64_t rows = 1;
-    for (const Level& level : levels_) rows = SaturatedProduct(rows, level.Local());
+    const int64_t rows = Count(CoordinateCount);
     auto part = [&](AxisRole role, const AxisSchedule& cut, bool of_values) {
       in_values_ = of_values;
       Enter({loop.axis, role, IntLit(chunk), cut});

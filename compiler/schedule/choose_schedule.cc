@@ -286,8 +286,8 @@ class Chooser {
 
   // ---- rows and pointwise -----------------------------------------------------------------------
   void Rows() {
-    std::vector<const AxisFacts*>
-        inner;  // innermost loops: reduced rows, and the columns written after them
+    // Innermost loops: reduced rows, and the columns written after them.
+    std::vector<const AxisFacts*> inner;
     for (const AxisFacts& axis : facts_.axes) {
       bool innermost = absl::c_none_of(facts_.axes, [&](const AxisFacts& other) {
         return absl::c_linear_search(other.outer, axis.name);

@@ -5,7 +5,7 @@
 //   target.shared_bytes_per_block == 232448
 //
 // Figures: NVIDIA's CUDA programming guide (limits per compute capability) and the data sheets of
-// the part named in each row. Rates are what schedules are ranked by, not promises.
+// the part named beside each row. Rates are what schedules are ranked by, not promises.
 // Thread safety: pure functions.
 #pragma once
 
@@ -21,7 +21,6 @@ namespace hackc::schedule {
 
 struct Target {
   std::string arch;  // with suffix
-  std::string part;  // the part whose counts and rates these are
   int multiprocessors = 0;
   int64_t shared_bytes_per_block = 0;  // largest dynamic shared memory of one block
   int64_t shared_bytes_per_multiprocessor = 0;

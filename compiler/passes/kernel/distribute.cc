@@ -2,7 +2,6 @@
 #include "compiler/passes/kernel/distribute.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -250,14 +249,6 @@ class Distributor : private BlockWriter {
   }
 
   // ---- matrix instructions ----------------------------------------------------------------------
-  // A local axis as the fragments of one warp: all digits but the last two, which lie inside a
-  // fragment of `size`. The coordinate is that of its first row or column.
-  Digits FragmentsOf(const For& loop, const std::string& tag, int size, bool pairs = false) {
-    Digits out = DigitsOf(loop, tag, 2, pairs);
-    out.coordinate = out.coordinate * size;
-    return out;
-  }
-
   // for k: matrix { for m { for n { acc[m, n] <- f32(a[m, k]) * f32(b[n, k]) } } } on m16n8k16.
   void LowerMatrix(const For& k) {
     const For* first = Alone<For>(k.body);
@@ -281,56 +272,57 @@ class Distributor : private BlockWriter {
 
     // a: in registers already when it is a local tile, else one ldmatrix of four 8 x 8 for each
     // fragment.
-    const Digits rows = FragmentsOf(m, "f", 16);
+    const Digits rows = DigitsOf(m, "f", 2);  // fragments of 16
     std::string a_array = a->buffer;
-    std::function<Expr(const Expr&)> a_at;
+    Expr a_index;
     const Local& a_local = locals_.at(a->buffer);
     Expr lane = Mod(thread_, 32);
     if (!a_local.shared) {
       HACKC_CHECK(k.digits.size() == 1) << k.axis << ": warps share an operand in registers";
       Expr step = FloorDiv(BindAll({a->indices.back()}, {{k.axis, IntLit(0)}})[0], 8);
       const int64_t columns = ir::RegisterCount(a_local.layout.back()) / 2;  // eights in the tile
-      a_at = [=](const Expr& index) { return (index * columns + step) * 4; };
+      a_index = (rows.index * columns + step) * 4;
     } else {
       a_array = names_.Unique(Cat(a->buffer, "_a_", counter_++));
       Emit(Alloc{a_array, a->dtype, MemorySpace::kLocal, {rows.count * 8}, {}});
-      Expr row = rows.coordinate + Mod(lane, 8) + Mod(FloorDiv(lane, 8), 2) * 8;
+      const Expr top = rows.coordinate * 16;
+      Expr row = top + Mod(lane, 8) + Mod(FloorDiv(lane, 8), 2) * 8;
       Expr column = FloorDiv(lane, 16) * 8;
       bool transposed = !Varies(*a, k.axis, a->indices.size() - 1);
       if (transposed) {
-        row = rows.coordinate + Mod(FloorDiv(lane, 8), 2) * 8;
+        row = top + Mod(FloorDiv(lane, 8), 2) * 8;
         column = Mod(lane, 8) + FloorDiv(lane, 16) * 8;
       }
       EmitIn(rows.loops,
              {MakeStmt(LoadMatrix{a_array, rows.index * 8, a->buffer,
                                   BindAll(a->indices, {{m.axis, row}, {k.axis, part + column}}), 4,
                                   transposed})});
-      a_at = [](const Expr& index) { return index * 8; };
+      a_index = rows.index * 8;
     }
 
     // b: two fragments of eight columns at a time where their number is even.
     bool pairs = n.digits.size() > 2 &&
                  n.digits[n.digits.size() - 3].kind == Digit::Kind::kRegister &&
                  n.digits[n.digits.size() - 3].extent % 2 == 0;
-    const Digits load = FragmentsOf(n, "l", 8, pairs);
+    const Digits load = DigitsOf(n, "l", 2, pairs);
     std::string b_array = names_.Unique(Cat(b->buffer, "_b_", counter_++));
     Emit(Alloc{b_array, b->dtype, MemorySpace::kLocal, {load.count * 4}, {}});
     bool transposed = !Varies(*b, k.axis, b->indices.size() - 1);
     Expr half = pairs ? FloorDiv(lane, 16) * 8 : IntLit(0);
-    Expr column = load.coordinate + half + (transposed ? IntLit(0) : Mod(lane, 8));
+    Expr column = load.coordinate * 8 + half + (transposed ? IntLit(0) : Mod(lane, 8));
     Expr depth = Mod(FloorDiv(lane, 8), 2) * 8 + (transposed ? Mod(lane, 8) : IntLit(0));
     EmitIn(load.loops,
            {MakeStmt(LoadMatrix{b_array, load.index * 4, b->buffer,
                                 BindAll(b->indices, {{n.axis, column}, {k.axis, part + depth}}),
                                 pairs ? 4 : 2, transposed})});
 
-    const Digits columns = FragmentsOf(n, "f", 8);
+    const Digits columns = DigitsOf(n, "f", 2);
     std::vector<For> loops = rows.loops;
     loops.insert(loops.end(), columns.loops.begin(), columns.loops.end());
     const Expr index = (rows.index * columns.count + columns.index) * 4;
     // The unrolled loops of `rows` appear twice: give the second nest its own names.
-    Block body = {MakeStmt(Mma{MmaShape::kM16N8K16, a->dtype, update->name, index, a_array,
-                               a_at(rows.index), b_array, columns.index * 4})};
+    Block body = {MakeStmt(Mma{MmaShape::kM16N8K16, a->dtype, update->name, index, a_array, a_index,
+                               b_array, columns.index * 4})};
     for (For& loop : loops) {
       const std::string fresh = names_.Unique(Cat(loop.axis, "_m", counter_++));
       ranges_.SetAxis(fresh, loop.extent);

@@ -159,7 +159,7 @@ class Builder {
     if (!absl::c_linear_search(used_, op.out)) used_.push_back(op.out);
     if (IsReduction(op)) return Reduction(op, at);
     size_t depth = DepthOf(at);
-    std::string key = Key(op, at);
+    const std::string key = Key(op, at);
     if (auto it = scopes_[depth].computed.find(key); it != scopes_[depth].computed.end()) {
       if (depth == Depth() || IsName(it->second)) return it->second;
       // Written in place so far; inner loops get a name for it.

@@ -120,9 +120,7 @@ class Lowering {
     Emit(op_->out, op_->type, axes_, TensorMap{MakeCast(op_->type.dtype, value)}, label);
   }
   void EmitResult(const Expr& value) { EmitResult(value, op_->out); }
-  void EmitView(Expr source) {
-    Emit(op_->out, op_->type, axes_, TensorView{std::move(source)}, op_->out);
-  }
+  void EmitOwn(TensorOpVariant op) { Emit(op_->out, op_->type, axes_, std::move(op), op_->out); }
 
   // Tokens of sequence `b` that the cache holds already.
   Expr Start(const std::string& past_lengths, const Expr& b) const {
@@ -245,12 +243,13 @@ class Lowering {
   }
 
   void Lower(const GraphSplitHeads& n) {
-    EmitView(Value(n.x, {at_[0], at_[1], at_[2] * n.head_dim + at_[3] + n.first}));
+    EmitOwn(TensorView{Value(n.x, {at_[0], at_[1], at_[2] * n.head_dim + at_[3] + n.first})});
   }
 
   void Lower(const GraphMergeHeads& n) {
     int64_t head_dim = StaticExtent(TypeOf(n.x).shape[3]);
-    EmitView(Value(n.x, {at_[0], at_[1], FloorDiv(at_[2], head_dim), Mod(at_[2], head_dim)}));
+    EmitOwn(TensorView{
+        Value(n.x, {at_[0], at_[1], FloorDiv(at_[2], head_dim), Mod(at_[2], head_dim)})});
   }
 
   Expr Softcap(const Expr& x, double cap) const {
@@ -316,16 +315,15 @@ class Lowering {
         n.cache + "_append");
     auto [source, held] = CachePlace(n, at_);
     Expr element = MakeLoad(state, cache.dtype, source, held);
-    if (n.page_table.empty()) return EmitView(element);
-    Emit(op_->out, op_->type, axes_, TensorGather{element}, op_->out);
+    if (n.page_table.empty()) return EmitOwn(TensorView{element});
+    EmitOwn(TensorGather{element});
   }
 
   void Lower(const GraphTakePositions& n) {
     const Expr last = TypeOf(n.x).shape[1] - 1;
-    if (n.positions.empty()) return EmitView(Value(n.x, {at_[0], last, at_[2]}));
+    if (n.positions.empty()) return EmitOwn(TensorView{Value(n.x, {at_[0], last, at_[2]})});
     const Expr position = Min(Max(Value(n.positions, {at_[0]}), IntLit(0)), last);
-    Emit(op_->out, op_->type, axes_, TensorGather{Value(n.x, {at_[0], position, at_[2]})},
-         op_->out);
+    EmitOwn(TensorGather{Value(n.x, {at_[0], position, at_[2]})});
   }
 
   Expr Activate(ActivationKind kind, const Expr& x) const {

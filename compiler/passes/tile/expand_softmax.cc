@@ -194,26 +194,23 @@ class Expander : private BlockWriter {
 
     // Split the body: what makes the score, and the update with the loops round it.
     Block score_body;
-    std::map<std::string, Expr> lets;
     const Accumulate* update = found.update;
-    Expr log_score;
     for (const Stmt& stmt : loop.body) {
       const auto* direct = As<Accumulate>(stmt);
-      const bool holds_update = FindSoftmax({stmt}).update != nullptr;
-      if (const auto* let = As<Let>(stmt)) lets[let->name] = let->value;
-      if (holds_update) WalkStmts({stmt}, [&](const Let& let) { lets[let.name] = let.value; });
       if (direct && log_sums_.count(direct->name)) {
         log_sums_[direct->name] = state;
-        log_score = direct->operands.at(0);
-      } else if (!holds_update) {
+        HACKC_CHECK(Equal(direct->operands.at(0), update->operands[0]))
+            << state.name << ": log_sum_exp of other scores";
+      } else if (!FindSoftmax({stmt}).update) {
         score_body.push_back(stmt);
       }
     }
+    std::map<std::string, Expr> lets;
     size_t updates = 0;
-    WalkStmts(loop.body, [&](const Accumulate& n) { updates += states_.count(n.name); });
+    WalkStmts(
+        loop.body, [&](const Let& let) { lets[let.name] = let.value; },
+        [&](const Accumulate& n) { updates += states_.count(n.name); });
     HACKC_CHECK(updates == 1 && update->operands.size() == 2) << "two updates of " << state.name;
-    HACKC_CHECK(!log_score || Equal(log_score, update->operands[0]))
-        << state.name << ": log_sum_exp of other scores";
 
     auto inline_lets = [&](const Expr& e) {
       Expr current = e;

@@ -226,17 +226,14 @@ class Splitter : private BlockWriter {
           // As the first operand of a matrix instruction the tile is read in the layout of its
           // result.
           digits.push_back(FragmentColumns(axis->steps));
-          continue;
-        }
-        if (AsInt(index) && extents[digits.size()] == 1) {
+        } else if (AsInt(index) && extents[digits.size()] == 1) {
           digits.emplace_back();
-          continue;
-        }
-        if (!axis || axis->steps != 1 || IsMatrix(axis->digits)) {
+        } else if (!axis || axis->steps != 1 || IsMatrix(axis->digits)) {
           agree = false;
           return;
+        } else {
+          digits.push_back(axis->digits);
         }
-        digits.push_back(axis->digits);
       }
       if (layout && *layout != digits) agree = false;
       layout = digits;
