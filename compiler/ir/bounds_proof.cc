@@ -2,6 +2,7 @@
 #include "compiler/ir/bounds_proof.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -80,6 +81,27 @@ bool IsExact(const Expr& e, const RangeMap& ranges) {
   return absl::c_all_of(linear.terms, [&](const Linear::Term& term) {
     return IsSum(term.atom) ? below(term.atom) : IsExact(term.atom, ranges);
   });
+}
+
+Expr MaskOf(const Expr& score) {
+  const Select* select = As<Select>(score);
+  const auto* otherwise = select ? As<FloatLiteral>(select->b) : nullptr;
+  if (!otherwise || otherwise->value != -std::numeric_limits<double>::infinity()) return nullptr;
+  return And(select->condition, MaskOf(select->a));
+}
+
+std::vector<Expr> BeginsOf(const Expr& condition, const std::string& axis, const RangeMap& ranges) {
+  std::vector<Expr> begins;
+  for (const Expr& part : Flatten(condition, BinaryOp::kAnd)) {
+    const Binary* order = As<Binary>(part);
+    if (!order || order->a->dtype != DType::kI32) continue;
+    const bool less = order->op == BinaryOp::kLt;
+    if (!less && order->op != BinaryOp::kLe) continue;
+    // a <= b is axis >= a - b + axis, where that holds no axis.
+    const Expr begin = Simplify(order->a - order->b + Axis(axis) + (less ? 1 : 0), ranges);
+    if (!Uses(begin, axis) && IsExact(begin, ranges)) begins.push_back(begin);
+  }
+  return begins;
 }
 
 void AccessProver::SetAxis(const std::string& name, const Expr& extent) {

@@ -28,6 +28,13 @@ namespace hackc::ir {
 // hold and are indexed by is not looked at.
 bool IsExact(const Expr& e, const RangeMap& ranges);
 
+// A score that is -inf where a mask says so: of select(c, select(d, x, -inf), -inf), what holds
+// where it is not, c and d. Null for any other.
+Expr MaskOf(const Expr& score);
+// The values of `axis` before which `condition`, a conjunction, never holds: one for each
+// comparison that says so. axis > s - 8 begins at s - 7.
+std::vector<Expr> BeginsOf(const Expr& condition, const std::string& axis, const RangeMap& ranges);
+
 class AccessProver {
  public:
   explicit AccessProver(const std::vector<SymbolDecl>& symbols) : ranges_(symbols) {}

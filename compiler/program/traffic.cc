@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "compiler/program/traffic.h"
 
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "compiler/ir/bounds_proof.h"
 #include "compiler/ir/simplify.h"
 #include "compiler/program/dim_expr.h"
 
@@ -35,8 +38,8 @@ class Walker {
  private:
   struct Loop {
     std::string axis;
-    DimExpr most;  // iterations at most
-    DimExpr mean;
+    DimExpr reached;  // values that it takes
+    DimExpr mean;     // iterations
   };
 
   void WalkBlock(const ir::Block& block) {
@@ -61,19 +64,40 @@ class Walker {
   }
 
   void Enter(const ir::For& loop) {
-    auto with = [&](auto coordinate) {
-      return ir::Substitute(ir::WithoutLoads(loop.extent), [&](const std::string& name) -> Expr {
+    auto with = [&](const Expr& e, auto coordinate) {
+      return ir::Substitute(ir::WithoutLoads(e), [&](const std::string& name) -> Expr {
         const Expr* extent = FindOrNull(extents_, name);
         return extent ? coordinate(*extent) : nullptr;
       });
     };
+    const auto zero = [](const Expr&) { return ir::IntLit(0); };
+    const auto middle = [](const Expr& extent) { return ir::FloorDiv(extent - 1, 2); };
     // Extents grow with an outer axis (causality), or shrink (the last part of an axis).
-    Expr first = with([](const Expr&) { return ir::IntLit(0); });
-    Expr last = with([](const Expr& extent) { return extent - 1; });
+    Expr first = with(loop.extent, zero);
+    Expr last = with(loop.extent, [](const Expr& extent) { return extent - 1; });
     Expr most = ir::Simplify(ir::Max(first, last), ranges_);
+    Expr mean = with(loop.extent, middle);
+    // What a mask leaves out before it begins (a window) is neither read nor counted.
+    ranges_.SetAxis(loop.axis, loop.extent);
+    Expr before = ir::IntLit(0), mean_before = ir::IntLit(0);
+    for (const Expr& begin : Begins(loop)) {
+      before = ir::Max(before, with(begin, zero));
+      mean_before = ir::Max(mean_before, with(begin, middle));
+    }
     extents_[loop.axis] = most;
-    Expr mean = with([](const Expr& extent) { return ir::FloorDiv(extent - 1, 2); });
-    loops_.push_back({loop.axis, FromExpr(most), FromExpr(mean)});
+    loops_.push_back({loop.axis, FromExpr(ir::Simplify(most - before, ranges_)),
+                      FromExpr(ir::Simplify(mean - mean_before, ranges_))});
+  }
+
+  // Where the masks of a loop's scores begin.
+  std::vector<Expr> Begins(const ir::For& loop) const {
+    std::vector<Expr> begins;
+    for (const ir::Stmt& statement : loop.body) {
+      const auto* let = As<ir::Let>(statement);
+      const Expr mask = let ? ir::MaskOf(let->value) : nullptr;
+      if (mask) absl::c_copy(ir::BeginsOf(mask, loop.axis, ranges_), std::back_inserter(begins));
+    }
+    return begins;
   }
 
   // Float operations of `e`, and `extra`, in all iterations; and the elements that its loads reach.
@@ -95,7 +119,7 @@ class Walker {
     for (const Expr& index : indices) AddAxes(index, axes);
     DimExpr elements = Constant(1);
     for (const Loop& loop : loops_) {
-      if (axes.count(loop.axis)) elements = Mul(elements, loop.most);
+      if (axes.count(loop.axis)) elements = Mul(elements, loop.reached);
     }
     DimExpr& reached = reached_[buffer];
     reached = Max(std::move(reached), std::move(elements));

@@ -477,6 +477,43 @@ fn window "keys of a window" {
     EXPECT_EQ(Evaluate(traffic.bytes_moved, {{"past", past}}), 4 + (keys + 1) * 8 * 4) << past;
 }
 
+TEST(Traffic, OfAPromptOverAWindowTheKeysOfItsRows) {
+  auto loop = ir::ParseLoop(R"(hackc loop 1
+fn window "a prompt over a window" {
+  symbol seq in 1..4096
+  symbol past in 0..32768
+  read @x0: i32[1]
+  read @state0: f32[40000, 8]
+  write @y: f32[seq, 8]
+  for %s: free in seq {
+    acc %softmax: softmax_sum[8]
+    for %t: reduce in ((min(max(@x0[0], 0), past) + %s) + 1) {
+      let %v = select((((min(max(@x0[0], 0), past) + %s) - %t) < 5), @state0[%t, 0], -inf)
+      for %e: free in 8 {
+        %softmax[%e] <- %v, @state0[%t, %e]
+      }
+    }
+    for %e: free in 8 {
+      @y[%s, %e] = @softmax[%e]
+    }
+  }
+}
+)");
+  ASSERT_TRUE(loop.ok()) << loop.status();
+  const Traffic traffic = TrafficOf(*loop);
+  for (int64_t past : {0, 3, 30000}) {
+    for (int64_t seq : {1, 2, 101}) {
+      SCOPED_TRACE(testing::Message() << "past " << past << ", seq " << seq);
+      const int64_t first = std::max<int64_t>(past - 4, 0);
+      EXPECT_EQ(Evaluate(traffic.bytes_moved, {{"past", past}, {"seq", seq}}),
+                4 + (past + seq - first) * 8 * 4 + seq * 8 * 4);
+      // The keys of the middle row, two for each column.
+      const int64_t keys = std::min<int64_t>(past + (seq - 1) / 2 + 1, 5);
+      EXPECT_EQ(Evaluate(traffic.operations, {{"past", past}, {"seq", seq}}), seq * keys * 8 * 2);
+    }
+  }
+}
+
 TEST(KernelContract, SaysEverythingALaunchNeeds) {
   ir::KernelFn kernel;
   kernel.fn = Product(false).fn;

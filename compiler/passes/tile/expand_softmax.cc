@@ -155,19 +155,13 @@ class Expander : private BlockWriter {
     });
   }
 
-  // The first chunk of keys `j` that any row of a block sees, null for the first of all: `seen`, a
-  // conjunction, has comparisons that keep out what is before a key that grows from row to row.
-  // Blocks of rows begin at multiples of their tile.
+  // The first chunk of keys `j` that any row of a block sees, null for the first of all: where
+  // `seen` begins at a key that grows from row to row. Blocks of rows begin at multiples of their
+  // tile.
   Expr FirstChunk(const Expr& seen, const std::string& j, int64_t chunk) const {
     Expr first = IntLit(0);
-    for (const Expr& condition : Flatten(seen, BinaryOp::kAnd)) {
-      const auto* order = As<Binary>(condition);
-      if (!order || order->a->dtype != DType::kI32) continue;
-      const bool less = order->op == BinaryOp::kLt;
-      if (!less && order->op != BinaryOp::kLe) continue;
-      // a <= b is j >= a - b + j, where that holds no j.
-      Expr key = Simplify(order->a - order->b + Axis(j) + (less ? 1 : 0), ranges_);
-      bool known = !Uses(key, j) && IsExact(key, ranges_);
+    for (Expr key : BeginsOf(seen, j, ranges_)) {
+      bool known = true;
       for (const std::string& name : FreeVars(key)) {
         const AxisSchedule* cut = tile_.schedule.Find(name);
         const int64_t tile = cut ? TileOf(*cut) : 1;
@@ -218,12 +212,7 @@ class Expander : private BlockWriter {
       return current;
     };
     const Expr guard = inline_lets(update->guard);
-    Expr seen = guard;
-    const Expr score = inline_lets(update->operands[0]);
-    for (const auto* mask = As<Select>(score); mask && Equal(mask->b, FloatLit(-kInfinity));
-         mask = As<Select>(mask->a)) {
-      seen = And(seen, mask->condition);
-    }
+    const Expr seen = And(guard, MaskOf(inline_lets(update->operands[0])));
     Expr end = ReadResults(loop.extent);
     Expr here = Axis(chunk_axis), chunks = CeilDiv(end, chunk);
     if (const Expr first = FirstChunk(seen, j, chunk)) {
