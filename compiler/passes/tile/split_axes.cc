@@ -91,7 +91,8 @@ class Splitter : private BlockWriter {
     const size_t staged = staged_.size();
     Block out = BlockWriter::Inside(visit);
     staged_.resize(staged);
-    loaded_ = loaded, uniform_ = uniform;
+    loaded_ = loaded;
+    uniform_ = uniform;
     return out;
   }
 
