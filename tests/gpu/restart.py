@@ -7,7 +7,8 @@
 
 For each model and dtype two processes compile into a cache of their own, fill weights and prompts from one seed, and
 run prefill and 16 decode steps of unequal sequences, as launches and as a CUDA graph; what they print of it, the
-program's digest and a digest of all logits, must be equal. Exit code 0: it is; 1: it is not; 77: no GPU.
+program's digest and a digest of all logits, must be equal. Where the programs differ, it is said in which fields, and
+which kernels' code. Exit code 0: they are equal; 1: they are not; 77: no GPU.
 """
 
 import argparse
@@ -24,42 +25,64 @@ COUNTS = [5, 33, 1]  # tokens of the prompts
 STEPS = 16
 
 
-def one_process(model, dtype, layers):
-    """Prints one line of JSON: digests of the program and of every logit."""
+def one_process(model, dtype, layers, folder):
+    """Prints one line of JSON: digests of the program, which lies in `folder`/out then, and of every logit."""
     torch = harness.need_gpu()
     import generate
     import hackc
 
-    with tempfile.TemporaryDirectory() as folder:
-        work = pathlib.Path(folder)
-        report = harness.compile_model(model, work / "out", harness.device_arch(torch), dtype, f"1..{max(COUNTS)}",
-                                       layers=layers, cache_dir=work / "cache", batch=f"1..{len(COUNTS)}",
-                                       past=f"0..{max(COUNTS) + STEPS}")
-        with hackc.Program(work / "out").load() as program:
-            generator = torch.Generator("cuda").manual_seed(7)
-            weights = {name: torch.randn(shape, device="cuda", generator=generator) * 0.02
-                       for name, (_, shape) in sorted(program.weights().items())}
-            program.bind({name: tensor.to(getattr(torch, dtype)) for name, tensor in weights.items()})
-            vocabulary = json.loads(pathlib.Path(model).read_text())
-            vocabulary = vocabulary.get("config", vocabulary)["vocab_size"]
-            tokens = torch.randint(vocabulary, (len(COUNTS), max(COUNTS) + STEPS), device="cuda", generator=generator)
-            ids, steps = tokens[:, :max(COUNTS)], tokens[:, max(COUNTS):]
-            digest = hashlib.sha256()
-            for logits_of in (generate.graph_logits,
-                              lambda *call, counts: generate.hackc_logits(*call, poison=True, counts=counts)):
-                sequence = generate.Sequence(torch, program, batch=len(COUNTS))
-                prompt = sequence.feed(ids, counts=COUNTS).clone()
-                for row, count in enumerate(COUNTS):  # what stands behind a prompt's end is nobody's
-                    digest.update(prompt[row, :count].contiguous().view(torch.uint8).cpu().numpy().tobytes())
-                sequence = generate.Sequence(torch, program, batch=len(COUNTS))
-                rows, _ = logits_of(torch, ids, steps, sequence, counts=COUNTS)
-                digest.update(rows[:, 1:].contiguous().view(torch.uint8).cpu().numpy().tobytes())
+    work = pathlib.Path(folder)
+    report = harness.compile_model(model, work / "out", harness.device_arch(torch), dtype, f"1..{max(COUNTS)}",
+                                   layers=layers, cache_dir=work / "cache", batch=f"1..{len(COUNTS)}",
+                                   past=f"0..{max(COUNTS) + STEPS}")
+    with hackc.Program(work / "out").load() as program:
+        generator = torch.Generator("cuda").manual_seed(7)
+        weights = {name: torch.randn(shape, device="cuda", generator=generator) * 0.02
+                   for name, (_, shape) in sorted(program.weights().items())}
+        program.bind({name: tensor.to(getattr(torch, dtype)) for name, tensor in weights.items()})
+        vocabulary = json.loads(pathlib.Path(model).read_text())
+        vocabulary = vocabulary.get("config", vocabulary)["vocab_size"]
+        tokens = torch.randint(vocabulary, (len(COUNTS), max(COUNTS) + STEPS), device="cuda", generator=generator)
+        ids, steps = tokens[:, :max(COUNTS)], tokens[:, max(COUNTS):]
+        digest = hashlib.sha256()
+        for logits_of in (generate.graph_logits,
+                          lambda *call, counts: generate.hackc_logits(*call, poison=True, counts=counts)):
+            sequence = generate.Sequence(torch, program, batch=len(COUNTS))
+            prompt = sequence.feed(ids, counts=COUNTS).clone()
+            for row, count in enumerate(COUNTS):  # what stands behind a prompt's end is nobody's
+                digest.update(prompt[row, :count].contiguous().view(torch.uint8).cpu().numpy().tobytes())
+            sequence = generate.Sequence(torch, program, batch=len(COUNTS))
+            rows, _ = logits_of(torch, ids, steps, sequence, counts=COUNTS)
+            digest.update(rows[:, 1:].contiguous().view(torch.uint8).cpu().numpy().tobytes())
     print(json.dumps({"program": report["program_digest"], "logits": digest.hexdigest()}))
+
+
+def differences(one, other, path=""):
+    """What differs between two values of JSON, a line for each field."""
+    if type(one) is type(other) and isinstance(one, (dict, list)) and len(one) == len(other):
+        keys = sorted(one.keys() | other.keys()) if isinstance(one, dict) else range(len(one))
+        if not isinstance(one, dict) or one.keys() == other.keys():
+            return [line for k in keys for line in differences(one[k], other[k], f"{path}.{k}")]
+    return [] if one == other else [f"{path or '.'}: {str(one)[:80]} and {str(other)[:80]}"]
+
+
+def compare_programs(folders, most=20):
+    """The fields of both program.json that differ, and the files of kernels, as lines; `most` of them."""
+    first, second = (pathlib.Path(folder) / "out" for folder in folders)
+    lines = differences(*(json.loads((out / "program.json").read_text()) for out in (first, second)))
+    names = [{str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()} for out in (first, second)]
+    lines += [f"{name}: in one of both" for name in sorted(names[0] ^ names[1])]
+    for name in sorted(names[0] & names[1] - {"program.json", "program.pb", "report.json"}):
+        a, b = ((out / name).read_bytes() for out in (first, second))
+        if a != b:
+            at = [i for i, (x, y) in enumerate(zip(a, b)) if x != y]
+            lines.append(f"{name}: {len(a)} and {len(b)} bytes, {len(at)} differ, from {at[0] if at else 'the end'} on")
+    return lines[:most] + ([f"and {len(lines) - most} more"] if len(lines) > most else [])
 
 
 def main():
     if sys.argv[1:2] == ["--one-process"]:
-        return one_process(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+        return one_process(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=[harness.ROOT / "models" / "tinyllama-1.1b.json"])
     parser.add_argument("--layers", type=int, default=2)
@@ -70,13 +93,17 @@ def main():
     cases = []
     for model, dtype in ((m, d) for m in options.models for d in options.dtypes.split(",")):
         command = [sys.executable, "-B", __file__, "--one-process", str(model), dtype, str(options.layers)]
-        done = [subprocess.run(command, capture_output=True, text=True) for _ in range(2)]
-        failed = next((run for run in done if run.returncode), None)
-        said = [] if failed else [json.loads(run.stdout.splitlines()[-1]) for run in done]
-        passed = failed is None and said[0] == said[1]
-        cases.append({"model": pathlib.Path(model).stem, "dtype": dtype, "passed": passed, "said": said,
-                      "reason": "" if passed else failed.stderr[-2000:] if failed else "other bits"})
-        print(f"{'ok    ' if passed else 'FAILED'} {pathlib.Path(model).stem} {dtype} {cases[-1]['reason']}", flush=True)
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+            done = [subprocess.run([*command, folder], capture_output=True, text=True) for folder in (one, other)]
+            failed = next((run for run in done if run.returncode), None)
+            said = [] if failed else [json.loads(run.stdout.splitlines()[-1]) for run in done]
+            same = [said[0][key] == said[1][key] for key in ("program", "logits")] if said else []
+            reason = [failed.stderr[-2000:]] if failed else []
+            reason += [] if failed or same[0] else ["other programs", *compare_programs((one, other))]
+            reason += [] if failed or same[1] else ["other logits"]
+        cases.append({"model": pathlib.Path(model).stem, "dtype": dtype, "passed": not reason, "said": said,
+                      "reason": reason})
+        print("\n    ".join([f"{'FAILED' if reason else 'ok    '} {pathlib.Path(model).stem} {dtype}", *reason]), flush=True)
     result = {"machine": harness.machine(torch), "layers": options.layers, "cases": cases}
     harness.result_path(options.json, "restart.json").write_text(json.dumps(result, indent=1) + "\n")
     passed = sum(case["passed"] for case in cases)
