@@ -151,7 +151,7 @@ class Reporter {
                          const std::map<uint32_t, uint64_t>& launches) const {
     double median = 0, floor = 0, predicted = 0;
     bool complete = true, any = false;
-    ordered_json symbols = ordered_json::object();
+    std::map<std::string, int64_t> symbols;  // in order: a protobuf map has another each time
     for (const auto& [kernel, count] : launches) {
       const auto& times = facts_.kernels.at(kernel).times();
       auto found = std::find_if(times.begin(), times.end(),
@@ -172,7 +172,7 @@ class Reporter {
     }
     if (!any) return nullptr;
     return {{"shape", label},
-            {"symbols", symbols},
+            {"symbols", ordered_json(symbols)},
             {"complete", complete},
             {"median_us", Rounded(median)},
             {"floor_us", Rounded(floor)},

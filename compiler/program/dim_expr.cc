@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "compiler/support/internal_error.h"
 
 namespace hackc::program {
@@ -31,10 +32,36 @@ std::pair<int64_t, std::optional<DimExpr>> Split(const DimExpr& e) {
   return {1, e};
 }
 
+// Whether the smaller (or larger) of `e` and `other`, neither negative, is always `e`: `other` is
+// another multiple of the same, or covered by one of those that `e` was chosen from.
+bool Covers(Op op, const DimExpr& e, const DimExpr& other) {
+  if (IsConstant(op == Op::kMin ? e : other, 0)) return true;
+  const auto [factor, rest] = Split(e);
+  const auto [other_factor, other_rest] = Split(other);
+  if (rest == other_rest && (op == Op::kMin ? factor <= other_factor : factor >= other_factor))
+    return true;
+  return e.op == op &&
+         absl::c_any_of(e.args, [&](const DimExpr& arg) { return Covers(op, arg, other); });
+}
+
+// Adds `e` to the multiple of the same that stands in `sum`; false where there is none.
+bool AddToMultiple(DimExpr& sum, const DimExpr& e) {
+  const auto [sum_factor, sum_rest] = Split(sum);
+  const auto [factor, rest] = Split(e);
+  if (sum_rest == rest) {
+    const DimExpr both = Constant(sum_factor + factor);
+    sum = rest ? Mul(*rest, both) : both;
+    return true;
+  }
+  if (sum.op != Op::kAdd) return false;
+  if (!AddToMultiple(sum.args[0], e) && !AddToMultiple(sum.args[1], e)) return false;
+  sum = Add(DimExpr(sum.args[0]), DimExpr(sum.args[1]));  // one of them may be 0 now
+  return true;
+}
+
 DimExpr Choose(Op op, DimExpr a, DimExpr b) {
-  auto [a_factor, a_rest] = Split(a);
-  auto [b_factor, b_rest] = Split(b);
-  if (a_rest == b_rest) return (a_factor < b_factor) == (op == Op::kMin) ? a : b;
+  if (Covers(op, a, b)) return a;
+  if (Covers(op, b, a)) return b;
   return Make(op, std::move(a), std::move(b));
 }
 
@@ -65,7 +92,7 @@ DimExpr Constant(int64_t value) { return {.value = value}; }
 
 DimExpr Add(DimExpr a, DimExpr b) {
   if (IsConstant(a, 0)) return b;
-  if (IsConstant(b, 0)) return a;
+  if (IsConstant(b, 0) || AddToMultiple(a, b)) return a;
   return Make(Op::kAdd, std::move(a), std::move(b));
 }
 

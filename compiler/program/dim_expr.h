@@ -16,10 +16,10 @@
 namespace hackc::program {
 
 DimExpr Constant(int64_t value);
-DimExpr Add(DimExpr a, DimExpr b);
+DimExpr Add(DimExpr a, DimExpr b);  // x * 4 + y + x * 2 becomes x * 6 + y
 DimExpr Mul(const DimExpr& a, const DimExpr& b);
-// The smaller and the larger of two values that are never negative. Two multiples of the same
-// formula are decided here.
+// The smaller and the larger of two values that are never negative. Multiples of the same formula
+// are decided here, also where one of them stands in such a choice: Max(Max(x, y), x) is Max(x, y).
 DimExpr Min(DimExpr a, DimExpr b);
 DimExpr Max(DimExpr a, DimExpr b);
 DimExpr RoundUp(DimExpr a, int64_t multiple);

@@ -45,9 +45,11 @@ class Walker {
   void WalkBlock(const ir::Block& block) {
     for (const ir::Stmt& statement : block) {
       if (const auto* loop = As<ir::For>(statement)) {
+        const std::vector<Loop> outer = loops_;
+        Count(loop->extent, 0);
         Enter(*loop);
         WalkBlock(loop->body);
-        loops_.pop_back();
+        loops_ = outer;
       } else if (const auto* let = As<ir::Let>(statement)) {
         AddAxes(let->value, let_axes_[let->name]);
         Count(let->value, 0);
@@ -72,21 +74,51 @@ class Walker {
     };
     const auto zero = [](const Expr&) { return ir::IntLit(0); };
     const auto middle = [](const Expr& extent) { return ir::FloorDiv(extent - 1, 2); };
-    // Extents grow with an outer axis (causality), or shrink (the last part of an axis).
-    Expr first = with(loop.extent, zero);
-    Expr last = with(loop.extent, [](const Expr& extent) { return extent - 1; });
+    Expr all = loop.extent, limit;
+    std::vector<std::string> parts;
+    for (Loop& outer : loops_) {
+      const auto [whole, most_of_parts] = WholeOf(loop.extent, outer.axis);
+      if (!whole) continue;
+      all = whole;
+      limit = with(most_of_parts, zero);
+      parts.push_back(outer.axis);
+      outer.reached = outer.mean = Constant(1);
+    }
+    // Extents grow with an outer axis (causality), or shrink.
+    Expr first = with(all, zero);
+    Expr last = with(all, [](const Expr& extent) { return extent - 1; });
     Expr most = ir::Simplify(ir::Max(first, last), ranges_);
-    Expr mean = with(loop.extent, middle);
+    Expr mean = with(all, middle);
+    if (limit) {
+      most = ir::Min(most, limit);
+      mean = ir::Min(mean, limit);
+    }
     // What a mask leaves out before it begins (a window) is neither read nor counted.
     ranges_.SetAxis(loop.axis, loop.extent);
     Expr before = ir::IntLit(0), mean_before = ir::IntLit(0);
-    for (const Expr& begin : Begins(loop)) {
+    for (Expr begin : Begins(loop)) {
+      for (const std::string& axis : parts) begin = ir::Substitute(begin, axis, ir::IntLit(0));
       before = ir::Max(before, with(begin, zero));
       mean_before = ir::Max(mean_before, with(begin, middle));
     }
     extents_[loop.axis] = most;
     loops_.push_back({loop.axis, FromExpr(ir::Simplify(most - before, ranges_)),
                       FromExpr(ir::Simplify(mean - mean_before, ranges_))});
+  }
+
+  // How many iterations there are for all of `axis` together, where `extent` is that of a part of
+  // them: max(min(C, E - axis * C), 0), of N parts, is the smaller of E and N * C in all. Nulls
+  // where it is not.
+  std::pair<Expr, Expr> WholeOf(const Expr& extent, const std::string& axis) const {
+    const auto* clipped = As<ir::Binary>(extent);
+    if (!clipped || clipped->op != ir::BinaryOp::kMax || ir::AsInt(clipped->b) != 0) return {};
+    const auto* part = As<ir::Binary>(clipped->a);
+    if (!part || part->op != ir::BinaryOp::kMin) return {};
+    for (const auto& [length, rest] : {std::pair(part->a, part->b), std::pair(part->b, part->a)}) {
+      const Expr end = ir::Simplify(rest + ir::Axis(axis) * length, ranges_);
+      if (!ir::Uses(length, axis) && !ir::Uses(end, axis)) return {end, extents_.at(axis) * length};
+    }
+    return {};
   }
 
   // Where the masks of a loop's scores begin.

@@ -242,6 +242,7 @@ class TimedDaemonTest(unittest.TestCase):
                 self.assertEqual(entry["launches"], sum(entry["kernel_launches"].values()))
                 for total in entry["totals"]:
                     self.assertTrue(total["complete"])
+                    self.assertEqual(list(total["symbols"]), sorted(total["symbols"]))
                     self.assertAlmostEqual(total["median_us"] / 1e5, entry["launches"], delta=0.01)
             self.assertEqual(answers[1]["timing"], timing)
             self.assertEqual(answers[1]["program_digest"], answers[0]["program_digest"])

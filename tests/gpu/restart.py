@@ -20,6 +20,7 @@ import sys
 import tempfile
 
 import harness
+import program_differences
 
 COUNTS = [5, 33, 1]  # tokens of the prompts
 STEPS = 16
@@ -57,29 +58,6 @@ def one_process(model, dtype, layers, folder):
     print(json.dumps({"program": report["program_digest"], "logits": digest.hexdigest()}))
 
 
-def differences(one, other, path=""):
-    """What differs between two values of JSON, a line for each field."""
-    if type(one) is type(other) and isinstance(one, (dict, list)) and len(one) == len(other):
-        keys = sorted(one.keys() | other.keys()) if isinstance(one, dict) else range(len(one))
-        if not isinstance(one, dict) or one.keys() == other.keys():
-            return [line for k in keys for line in differences(one[k], other[k], f"{path}.{k}")]
-    return [] if one == other else [f"{path or '.'}: {str(one)[:80]} and {str(other)[:80]}"]
-
-
-def compare_programs(folders, most=20):
-    """The fields of both program.json that differ, and the files of kernels, as lines; `most` of them."""
-    first, second = (pathlib.Path(folder) / "out" for folder in folders)
-    lines = differences(*(json.loads((out / "program.json").read_text()) for out in (first, second)))
-    names = [{str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()} for out in (first, second)]
-    lines += [f"{name}: in one of both" for name in sorted(names[0] ^ names[1])]
-    for name in sorted(names[0] & names[1] - {"program.json", "program.pb", "report.json"}):
-        a, b = ((out / name).read_bytes() for out in (first, second))
-        if a != b:
-            at = [i for i, (x, y) in enumerate(zip(a, b)) if x != y]
-            lines.append(f"{name}: {len(a)} and {len(b)} bytes, {len(at)} differ, from {at[0] if at else 'the end'} on")
-    return lines[:most] + ([f"and {len(lines) - most} more"] if len(lines) > most else [])
-
-
 def main():
     if sys.argv[1:2] == ["--one-process"]:
         return one_process(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
@@ -99,7 +77,7 @@ def main():
             said = [] if failed else [json.loads(run.stdout.splitlines()[-1]) for run in done]
             same = [said[0][key] == said[1][key] for key in ("program", "logits")] if said else []
             reason = [failed.stderr[-2000:]] if failed else []
-            reason += [] if failed or same[0] else ["other programs", *compare_programs((one, other))]
+            reason += [] if failed or same[0] else ["other programs", *program_differences.differing(f"{one}/out", f"{other}/out")]
             reason += [] if failed or same[1] else ["other logits"]
         cases.append({"model": pathlib.Path(model).stem, "dtype": dtype, "passed": not reason, "said": said,
                       "reason": reason})

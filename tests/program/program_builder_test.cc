@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -327,10 +328,51 @@ TEST(DimExpr, FoldsAndCompares) {
   EXPECT_EQ(Max(Mul(seq, Constant(4)), Mul(seq, Constant(6))), Mul(seq, Constant(6)));
   EXPECT_EQ(Min(seq, Mul(seq, Constant(6))), seq);
   EXPECT_EQ(Max(seq, Constant(5)).op, DimExpr::Op::kMax);
+  EXPECT_EQ(Max(Constant(0), seq), seq);
+  EXPECT_EQ(Min(seq, Constant(0)), Constant(0));
   EXPECT_EQ(RoundUp(Mul(seq, Constant(512)), 256), Mul(seq, Constant(512)));
   for (int64_t n = 0; n < 600; ++n) {
     EXPECT_EQ(Evaluate(RoundUp(Mul(seq, Constant(3)), 256), {{"seq", n}}),
               (3 * n + 255) / 256 * 256);
+  }
+}
+
+// Workspaces and traffic are sums of, and chosen from, many sizes that are mostly the same.
+TEST(DimExpr, SumsAndChoicesHoldTheSameOnce) {
+  const DimExpr batch = FromExpr(ir::MakeSymbol("batch")), seq = FromExpr(ir::MakeSymbol("seq"));
+  const DimExpr most = Max(Max(seq, batch), Constant(5)), least = Min(seq, Mul(batch, Constant(3)));
+  EXPECT_EQ(Max(most, seq), most);
+  EXPECT_EQ(Max(Constant(4), most), most);
+  EXPECT_EQ(Max(most, Mul(seq, Constant(2))).args[1], Mul(seq, Constant(2)));
+  EXPECT_EQ(Min(least, Mul(batch, Constant(4))), least);
+  EXPECT_NE(Min(least, batch), least);
+  EXPECT_EQ(Add(Add(Mul(seq, Constant(4)), batch), Mul(seq, Constant(2))),
+            Add(Mul(seq, Constant(6)), batch));
+  EXPECT_EQ(Add(Add(seq, batch), Mul(seq, Constant(-1))), batch);
+  std::mt19937 random(7);
+  const std::vector<DimExpr> leaves = {
+      batch,       seq,         Mul(batch, Constant(2)), Mul(seq, Constant(3)),
+      Constant(0), Constant(5), Add(batch, seq)};
+  for (int round = 0; round < 300; ++round) {
+    DimExpr chosen = leaves[random() % leaves.size()];
+    std::vector<DimExpr> plain = {chosen};  // the same with no choice decided
+    for (int i = 0; i < 6; ++i) {
+      const DimExpr& leaf = leaves[random() % leaves.size()];
+      const unsigned pick = random() % 3;
+      chosen = pick == 0   ? Max(std::move(chosen), leaf)
+               : pick == 1 ? Min(leaf, std::move(chosen))
+                           : Add(std::move(chosen), leaf);
+      const auto op = pick == 0   ? DimExpr::Op::kMax
+                      : pick == 1 ? DimExpr::Op::kMin
+                                  : DimExpr::Op::kAdd;
+      plain.push_back({.op = op, .args = {plain.back(), leaf}});
+    }
+    for (int64_t b = 0; b < 8; ++b) {
+      for (int64_t n = 0; n < 8; ++n) {
+        const std::map<std::string, int64_t> symbols = {{"batch", b}, {"seq", n}};
+        ASSERT_EQ(Evaluate(chosen, symbols), Evaluate(plain.back(), symbols)) << round;
+      }
+    }
   }
 }
 
@@ -511,6 +553,72 @@ fn window "a prompt over a window" {
       const int64_t keys = std::min<int64_t>(past + (seq - 1) / 2 + 1, 5);
       EXPECT_EQ(Evaluate(traffic.operations, {{"past", past}, {"seq", seq}}), seq * keys * 8 * 2);
     }
+  }
+}
+
+// What split_reductions makes of attention: parts behind the last key are empty.
+TEST(Traffic, PartsOfAnAxisCountTogether) {
+  auto loop = ir::ParseLoop(R"(hackc loop 1
+fn parts "a sum in parts" {
+  symbol past in 0..2047
+  read @x0: i32[1]
+  read @state0: f32[4096, 8]
+  write @y: f32[33, 8]
+  for %part: free in 33 {
+    acc %sum: sum[8]
+    for %t: reduce in max(min(64, ((min(max(@x0[0], 0), past) + 1) - (%part * 64))), 0) {
+      for %e: free in 8 {
+        %sum[%e] <- @state0[((%part * 64) + %t), %e]
+      }
+    }
+    for %e: free in 8 {
+      @y[%part, %e] = @sum[%e]
+    }
+  }
+}
+)");
+  ASSERT_TRUE(loop.ok()) << loop.status();
+  const Traffic traffic = TrafficOf(*loop);
+  for (int64_t past : {0, 62, 63, 64, 1023, 2047}) {
+    SCOPED_TRACE(past);
+    EXPECT_EQ(Evaluate(traffic.bytes_moved, {{"past", past}}), 4 + ((past + 1) + 33) * 8 * 4);
+    EXPECT_EQ(Evaluate(traffic.operations, {{"past", past}}), (past + 1) * 8);
+  }
+}
+
+// The same of a prompt over a window: keys before it, in whichever part they are, do not count.
+TEST(Traffic, PartsBeforeAWindowDoNotCount) {
+  auto loop = ir::ParseLoop(R"(hackc loop 1
+fn parts "a prompt over a window, in parts" {
+  symbol past in 0..2000
+  read @x0: i32[1]
+  read @state0: f32[4096, 8]
+  write @parts: f32[3, 33, 8]
+  for %s: free in 3 {
+    for %part: free in 33 {
+      acc %softmax: softmax_sum[8]
+      for %t: reduce in max(min(64, (((min(max(@x0[0], 0), past) + %s) + 1) - (%part * 64))), 0) {
+        let %v = select((((min(max(@x0[0], 0), past) + %s) - ((%part * 64) + %t)) < 5), @state0[((%part * 64) + %t), 0], -inf)
+        for %e: free in 8 {
+          %softmax[%e] <- %v, @state0[((%part * 64) + %t), %e]
+        }
+      }
+      for %e: free in 8 {
+        @parts[%s, %part, %e] = @softmax[%e]
+      }
+    }
+  }
+}
+)");
+  ASSERT_TRUE(loop.ok()) << loop.status();
+  const Traffic traffic = TrafficOf(*loop);
+  for (int64_t past : {0, 3, 63, 1000, 2000}) {
+    SCOPED_TRACE(past);
+    const int64_t first = std::max<int64_t>(past - 4, 0);
+    EXPECT_EQ(Evaluate(traffic.bytes_moved, {{"past", past}}),
+              4 + ((past + 3 - first) + 3 * 33) * 8 * 4);
+    EXPECT_EQ(Evaluate(traffic.operations, {{"past", past}}),
+              3 * std::min<int64_t>(past + 2, 5) * 8 * 2);
   }
 }
 
