@@ -76,13 +76,22 @@ absl::StatusOr<std::unique_ptr<CompileClient>> CompileClient::Connect(
   arguments.SetMaxReceiveMessageSize(512 << 20);
   // The server is named explicitly; a proxy for the web must not come between.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Channels share connections, and how long to wait before the next try, unless told not to.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   auto impl = std::make_unique<Impl>();
   impl->address = address;
   impl->options = options;
-  impl->channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-  if (!WaitForAnswer(*impl->channel, system_clock::now() + options.timeout)) {
-    return absl::UnavailableError(
-        absl::StrCat("server at ", address, ": no answer within ", options.timeout.count(), " ms"));
+  // Twice: gRPC 1.51 reads errno some calls after connect. Where /sys is not mounted, as in some
+  // sandboxes, glibc's search for processors changes it between, once in some 200 processes.
+  const auto deadline = system_clock::now() + options.timeout;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    impl->channel =
+        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+    if (!WaitForAnswer(*impl->channel, deadline)) {
+      return absl::UnavailableError(absl::StrCat("server at ", address, ": no answer within ",
+                                                 options.timeout.count(), " ms"));
+    }
+    if (impl->channel->GetState(false) == GRPC_CHANNEL_READY) break;
   }
   impl->stub = v1::Compiler::NewStub(impl->channel);
   return std::unique_ptr<CompileClient>(new CompileClient(std::move(impl)));
