@@ -79,6 +79,7 @@ absl::Status Uploader::Allocate() {
 absl::Status Uploader::Copy(CUdeviceptr target, v1::DType to, const void* source, v1::DType from,
                             int64_t count) {
   if (from != to) HACKC_RETURN_IF_ERROR(ConvertFloats(from, source, to, nullptr, 0));
+  if (count == 0) return absl::OkStatus();
   const char* in = static_cast<const char*>(source);
   const int64_t width = ElementBytes(to), wider = std::max(width, ElementBytes(from));
   if (count * wider <= kSmallBytes) {
