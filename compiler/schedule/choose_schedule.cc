@@ -120,7 +120,14 @@ class Chooser {
                                  [&](const Contraction& each) { return MatrixPossible(each); });
     const bool few = matrix && rows > 1 && rows <= kFewMatrixRows;
     if (few && Take([&] { NarrowMatrix(c, m, n, rows); })) return true;
-    if (rows <= kFewRows && Take([&] { Narrow(c, m, n, rows); })) return true;
+    if (rows <= kFewRows && Take([&] { Narrow(c, m, n, rows, LoopKind::kGridY); })) return true;
+    // Twice as many: a tile of 64 rows would leave most of its threads without any, and has too few
+    // blocks. Two blocks take the same columns, one after the other, so that one reads them from L2.
+    if (rows <= kFewMatrixRows) {
+      for (const LoopKind of_rows : {LoopKind::kGridX, LoopKind::kGridY}) {
+        if (Take([&] { Narrow(c, m, n, kFewRows, of_rows); })) return true;
+      }
+    }
     // Rows vary fastest over the grid: the blocks that run together share the columns' operand, the
     // weights, which are read from memory once; the rows' operand is small enough to stay in L2.
     // But only x has room for millions of columns.
@@ -261,7 +268,8 @@ class Chooser {
     }
   }
 
-  void Narrow(const Contraction& c, const std::string& m, const std::string& n, int64_t rows) {
+  void Narrow(const Contraction& c, const std::string& m, const std::string& n, int64_t rows,
+              LoopKind of_rows) {
     schedule_.threads = 128;
     int64_t columns = ExtentOf(n);
     int64_t k = ExtentOf(c.k_axis);
@@ -279,8 +287,9 @@ class Chooser {
     int64_t each = rows == 1 ? 1 : SizeOf(c.b_dtype) == 2 ? 4 : 2;
     while (each > 1 && CeilDivide(columns, each * groups) < target_.multiprocessors) each /= 2;
     if (!one && rows > 1 && SizeOf(c.b_dtype) == 4) vector = std::min<int64_t>(vector, 2);
-    Add(m, LoopKind::kGridY, 1, {Registers(rows)});
-    Add(n, LoopKind::kGridX, 1, {Registers(each), Threads(groups, lanes)});
+    Add(m, of_rows, 1, {Registers(rows)});
+    Add(n, of_rows == LoopKind::kGridX ? LoopKind::kGridY : LoopKind::kGridX, 1,
+        {Registers(each), Threads(groups, lanes)});
     Add(c.k_axis, LoopKind::kSerial, 1, {Threads(lanes, 1), Registers(vector)});
   }
 

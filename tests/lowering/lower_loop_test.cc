@@ -292,10 +292,15 @@ TEST_P(LowerLoopTest, LinearOfFewRows) {
 TEST_P(LowerLoopTest, FewRowsOfEveryNumber) {
   for (auto [n, k] :
        {std::pair<int64_t, int64_t>{15, 16}, {16, 48}, {17, 1024}, {61, 64}, {33, 40}}) {
-    const std::string text = Replace(With(kLinear, GetParam(), {{"N", n}, {"K", k}, {"SEQ", 1}}),
-                                     "batch in 1..4", "batch in 1..8");
-    for (int64_t batch : {1, 2, 3, 7, 8})
-      Check(text, {{"batch", batch}, {"seq", 1}}, Bound(GetParam(), k));
+    const std::string text = With(kLinear, GetParam(), {{"N", n}, {"K", k}, {"SEQ", 1}});
+    for (int64_t batch : {1, 2, 3, 7, 8}) {
+      Check(Replace(text, "batch in 1..4", "batch in 1..8"), {{"batch", batch}, {"seq", 1}},
+            Bound(GetParam(), k));
+    }
+    for (int64_t batch : {9, 13, 16}) {
+      Check(Replace(text, "batch in 1..4", "batch in 9..16"), {{"batch", batch}, {"seq", 1}},
+            Bound(GetParam(), k));
+    }
   }
 }
 

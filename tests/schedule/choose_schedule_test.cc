@@ -28,12 +28,13 @@ ir::LoopFn Parsed(std::string text, const std::map<std::string, std::string>& na
   return loop.value_or(ir::LoopFn());
 }
 
-ir::LoopFn Product(const std::string& rows, const std::string& columns) {
+ir::LoopFn Product(const std::string& rows, const std::string& columns,
+                   const std::string& dtype = "bf16") {
   return Parsed(R"(hackc loop 1
 fn product "x w" {
   symbol seq in ROWS
-  read @x: bf16[8, seq, 256]
-  read @w: bf16[COLUMNS, 256]
+  read @x: DTYPE[8, seq, 256]
+  read @w: DTYPE[COLUMNS, 256]
   write @y: f32[8, seq, COLUMNS]
   for %b: free in 8 {
     for %m: free in seq {
@@ -48,7 +49,7 @@ fn product "x w" {
   }
 }
 )",
-                {{"ROWS", rows}, {"COLUMNS", columns}});
+                {{"ROWS", rows}, {"COLUMNS", columns}, {"DTYPE", dtype}});
 }
 
 ir::LoopFn Attention(const std::string& dtype, const std::string& value, const std::string& width) {
@@ -105,6 +106,24 @@ TEST(ChooseSchedule, RowsOfOtherAxesCount) {
     return TileOf(*schedule.Find("m")) * TileOf(*schedule.Find("n"));
   };
   EXPECT_EQ(sums(Product("128..128", "2048")), 128 * 128);
+}
+
+// Sixteen rows of float32 are two blocks' eight, which take the same columns one after the other.
+TEST(ChooseSchedule, TwiceAFewRows) {
+  const ir::Schedule eight = Chosen(Product("2..8", "4096", "f32"));
+  EXPECT_EQ(TileOf(*eight.Find("b")), 8);  // the first of two that are as long
+  EXPECT_EQ(eight.Find("n")->outer, LoopKind::kGridX);
+  for (const char* rows : {"9..16", "1..16"}) {
+    const ir::Schedule sixteen = Chosen(Product(rows, "4096", "f32"));
+    EXPECT_EQ(TileOf(*sixteen.Find("m")), 8);
+    EXPECT_EQ(sixteen.Find("m")->outer, LoopKind::kGridX);
+    EXPECT_EQ(sixteen.Find("n")->outer, LoopKind::kGridY);
+    EXPECT_EQ(TileOf(*sixteen.Find("n")), TileOf(*eight.Find("n")));
+  }
+  const ir::Schedule many = Chosen(Product("9..16", "16000000", "f32"));
+  EXPECT_EQ(TileOf(*many.Find("m")), 8);
+  EXPECT_EQ(many.Find("n")->outer, LoopKind::kGridX);
+  EXPECT_EQ(TileOf(*Chosen(Product("9..17", "4096", "f32")).Find("m")), 32);
 }
 
 TEST(ChooseSchedule, ValuesThatAreRoundedWhereTheyAreRead) {
