@@ -121,8 +121,8 @@ class Chooser {
     const bool few = matrix && rows > 1 && rows <= kFewMatrixRows;
     if (few && Take([&] { NarrowMatrix(c, m, n, rows); })) return true;
     if (rows <= kFewRows && Take([&] { Narrow(c, m, n, rows, LoopKind::kGridY); })) return true;
-    // Twice as many: a tile of 64 rows would leave most of its threads without any, and has too few
-    // blocks. Two blocks take the same columns, one after the other, so that one reads them from L2.
+    // Twice as many: a tile of 64 rows would leave most of its threads without any, and has too
+    // few blocks. Two blocks take the same columns one after the other: one reads them from L2.
     if (rows <= kFewMatrixRows) {
       for (const LoopKind of_rows : {LoopKind::kGridX, LoopKind::kGridY}) {
         if (Take([&] { Narrow(c, m, n, kFewRows, of_rows); })) return true;

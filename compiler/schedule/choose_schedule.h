@@ -26,7 +26,7 @@ namespace hackc::schedule {
 
 // A contraction of at most this many rows is narrow: bound by reading its other operand once.
 inline constexpr int64_t kFewRows = 8;
-inline constexpr int64_t kFewMatrixRows = 16;  // where matrix instructions compute it
+inline constexpr int64_t kFewMatrixRows = 16;  // with matrix instructions, or in two blocks
 
 absl::StatusOr<ir::Schedule> ChooseSchedule(const ir::LoopFn& loop, const Target& target);
 
