@@ -15,6 +15,8 @@ import tempfile
 import time
 import unittest
 
+os.environ["ASAN_OPTIONS"] = "handle_segv=0"  # a sanitizer makes an exit of a crash otherwise
+
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 MODEL = SOURCE / "tests" / "data" / "golden" / "llama"
 PLUGIN = pathlib.Path(sys.argv.pop(2))
