@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "client/runtime/digest.h"
@@ -346,23 +347,52 @@ TEST_F(CliTest, NoServerIsOneLine) {
   EXPECT_EQ(Run({"status", "--server", "unix:/nonexistent/socket"}), kExitUnavailable);
 }
 
-// The kernel completes the connection of a listening socket, but nothing ever answers on it.
+// A socket that listens on a free port of this machine; the kernel completes connections to it.
+class Listener {
+ public:
+  Listener() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    EXPECT_EQ(bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(listen(socket_, 4), 0);
+    getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &length);
+    address_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+  ~Listener() { close(socket_); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  const std::string& address() const { return address_; }
+  int Accept() { return accept(socket_, nullptr, nullptr); }  // negative after Stop
+  void Stop() { shutdown(socket_, SHUT_RDWR); }
+
+ private:
+  int socket_;
+  std::string address_;
+};
+
+// Nothing ever answers.
 TEST_F(CliTest, ASilentServerIsNotWaitedForForEver) {
-  int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  ASSERT_EQ(listen(listener, 1), 0);
-  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
+  const Listener listener;
   auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(Run({"status", "--connect-timeout", "0.2", "--server",
-                 "127.0.0.1:" + std::to_string(ntohs(address.sin_port))}),
+  EXPECT_EQ(Run({"status", "--connect-timeout", "0.2", "--server", listener.address()}),
             kExitUnavailable);
   EXPECT_THAT(OneErrorLine(), HasSubstr("no answer within 200 ms"));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
-  close(listener);
+}
+
+TEST_F(CliTest, AConnectionThatFailsIsTriedOnceMore) {
+  Listener listener;
+  int connections = 0;
+  std::thread server([&] {
+    for (int client; (client = listener.Accept()) >= 0; ++connections) close(client);
+  });
+  EXPECT_EQ(Run({"status", "--server", listener.address()}), kExitUnavailable);
+  listener.Stop();
+  server.join();
+  EXPECT_EQ(connections, 2);
 }
 
 TEST_F(CliTest, UsageErrorsAreOneLine) {
