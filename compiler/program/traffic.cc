@@ -75,14 +75,15 @@ class Walker {
     const auto zero = [](const Expr&) { return ir::IntLit(0); };
     const auto middle = [](const Expr& extent) { return ir::FloorDiv(extent - 1, 2); };
     Expr all = loop.extent, limit;
-    std::vector<std::string> parts;
+    std::string part_axis;
     for (Loop& outer : loops_) {
       const auto [whole, most_of_parts] = WholeOf(loop.extent, outer.axis);
       if (!whole) continue;
       all = whole;
       limit = with(most_of_parts, zero);
-      parts.push_back(outer.axis);
+      part_axis = outer.axis;
       outer.reached = outer.mean = Constant(1);
+      break;
     }
     // Extents grow with an outer axis (causality), or shrink.
     Expr first = with(all, zero);
@@ -97,7 +98,7 @@ class Walker {
     ranges_.SetAxis(loop.axis, loop.extent);
     Expr before = ir::IntLit(0), mean_before = ir::IntLit(0);
     for (Expr begin : Begins(loop)) {
-      for (const std::string& axis : parts) begin = ir::Substitute(begin, axis, ir::IntLit(0));
+      begin = ir::Substitute(begin, part_axis, ir::IntLit(0));
       before = ir::Max(before, with(begin, zero));
       mean_before = ir::Max(mean_before, with(begin, middle));
     }

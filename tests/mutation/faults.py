@@ -63,7 +63,7 @@ FAULTS = [
     F("ir/bounds_proof.cc", "(less ? 1 : 0)", "1"),
     F("program/traffic.cc", "with(begin, zero)", "ir::IntLit(0)"),
     F("program/traffic.cc", "outer.reached = outer.mean = Constant(1);", ";"),
-    F("program/traffic.cc", "begin = ir::Substitute(begin, axis, ir::IntLit(0));", ";"),
+    F("program/traffic.cc", "begin = ir::Substitute(begin, part_axis, ir::IntLit(0));", ";"),
     F("program/dim_expr.cc", "op == Op::kMin ? factor <= other_factor : factor >= other_factor", "true"),
     F("program/dim_expr.cc", "Constant(sum_factor + factor)", "Constant(sum_factor)"),
     F(SOFTMAX, "FloorDiv(Axis(name), tile) * tile", "Axis(name) * 0 + tile"),
