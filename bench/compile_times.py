@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Seconds until a model can run: hackc's program for all shapes, and torch.compile's first result for one.
 
-    python3 bench/compile_times.py qwen2.5-7b bfloat16      # one JSON line
+    python3 bench/compile_times.py qwen2.5-7b bfloat16               # one JSON line
+    python3 bench/compile_times.py qwen2.5-7b bfloat16 --no-peer     # hackc alone: seconds in place of minutes
 
 Cold is with empty caches, warm in a new process with what the first one left. hackc compiles for batch 1..8,
 seq 1..2048, past 0..8192, kernels as files in a folder; torch.compile (default mode) compiles transformers' model
@@ -43,7 +44,7 @@ def torch_first_result(model, dtype):
     print(time.monotonic() - start)
 
 
-def compare(model, dtype, arch):
+def compare(model, dtype, arch, peer=True):
     result = {"row": "compile", "model": model, "dtype": dtype, "seconds": {}}
     with tempfile.TemporaryDirectory() as work:
         for state in ("cold", "warm"):
@@ -52,7 +53,7 @@ def compare(model, dtype, arch):
                                   cache_dir=f"{work}/cache", batch="1..8", past="0..8192")
             result["seconds"][f"hackc {state}"] = time.monotonic() - start
         places = {"TORCHINDUCTOR_CACHE_DIR": f"{work}/inductor", "TRITON_CACHE_DIR": f"{work}/triton"}
-        for state in ("cold", "warm"):
+        for state in ("cold", "warm") if peer else ():
             done = subprocess.run([sys.executable, __file__, model, dtype, "--torch"], env=os.environ | places,
                                   capture_output=True, text=True)
             if done.returncode:
@@ -67,8 +68,10 @@ if __name__ == "__main__":
     parser.add_argument("model", help="a description in models/, without .json")
     parser.add_argument("dtype")
     parser.add_argument("--torch", action="store_true", help="only torch.compile, in this process")
+    parser.add_argument("--no-peer", action="store_true", help="without torch.compile")
     options = parser.parse_args()
     if options.torch:
         torch_first_result(options.model, options.dtype)
     else:
-        print(json.dumps(compare(options.model, options.dtype, harness.device_arch(harness.need_gpu()))))
+        print(json.dumps(compare(options.model, options.dtype, harness.device_arch(harness.need_gpu()),
+                                 peer=not options.no_peer)))

@@ -81,8 +81,9 @@ absl::StatusOr<std::unique_ptr<CompileClient>> CompileClient::Connect(
   auto impl = std::make_unique<Impl>();
   impl->address = address;
   impl->options = options;
-  // Twice: gRPC 1.51 reads errno some calls after connect. Where /sys is not mounted, as in some
-  // sandboxes, glibc's search for processors changes it between, once in some 200 processes.
+  // Twice: gRPC 1.51 reads errno some calls after connect, and what a process does once may change
+  // it between: Abseil's search for the processor's frequency at the first lock that a thread waits
+  // for, and, where /sys is not mounted, glibc's for processors.
   const auto deadline = system_clock::now() + options.timeout;
   for (int attempt = 0; attempt < 2; ++attempt) {
     impl->channel =

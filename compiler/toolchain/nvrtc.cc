@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
@@ -165,8 +166,9 @@ uint32_t NumberBefore(absl::string_view line, absl::string_view unit) {
   return absl::SimpleAtoi(head, &number) ? number : 0;
 }
 
-// Sorts the log into ptxas' resource report and what else was said.
-void ReadLog(const std::string& log, Cubin& cubin) {
+// Sorts the log into ptxas' resource report and what else was said. INTERNAL: there is no report,
+// as when code came from a cache, so that registers and spills are not known.
+absl::Status ReadLog(const std::string& log, Cubin& cubin) {
   for (absl::string_view line : absl::StrSplit(log, '\n', absl::SkipWhitespace())) {
     bool report = line.find("ptxas info") != absl::string_view::npos ||
                   line.find(" spill stores") != absl::string_view::npos;
@@ -179,6 +181,9 @@ void ReadLog(const std::string& log, Cubin& cubin) {
     cubin.static_shared_bytes =
         std::max(cubin.static_shared_bytes, NumberBefore(line, " bytes smem"));
   }
+  if (cubin.registers > 0) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("NVRTC's log does not say how many registers the kernel takes: \"", log, "\""));
 }
 
 }  // namespace
@@ -186,8 +191,16 @@ void ReadLog(const std::string& log, Cubin& cubin) {
 std::vector<std::string> Options(const std::string& arch) {
   // -v reports registers and spills in the log. Precompiled headers stay off: parallel compiles
   // would share one file. --minimal leaves out texture types, which no kernel here uses.
-  return {absl::StrCat("--gpu-architecture=", arch), "--std=c++17", "--minimal",
-          "--ptxas-options=-v"};
+  std::vector<std::string> options = {absl::StrCat("--gpu-architecture=", arch), "--std=c++17",
+                                      "--minimal", "--ptxas-options=-v"};
+  // From 12.9 on NVRTC takes code from the driver's cache in ~/.nv, where there is a driver, and
+  // then reports nothing.
+  int major = 0, minor = 0;
+  if (Loaded().ok() && Loaded()->version(&major, &minor) == NVRTC_SUCCESS &&
+      std::pair(major, minor) >= std::pair(12, 9)) {
+    options.push_back("--no-cache");
+  }
+  return options;
 }
 
 int CapabilityOf(const std::string& arch) {
@@ -237,7 +250,7 @@ absl::StatusOr<Cubin> CompileCubin(const std::string& text, const std::string& e
     return absl::Status(status.code(), absl::StrCat(status.message(), "\n", program.Log()));
   }
   Cubin cubin;
-  ReadLog(program.Log(), cubin);
+  HACKC_RETURN_IF_ERROR(ReadLog(program.Log(), cubin));
   HACKC_ASSIGN_OR_RETURN(cubin.bytes, program.Bytes());
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   cubin.milliseconds = took.count();

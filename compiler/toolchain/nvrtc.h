@@ -28,7 +28,7 @@ struct Cubin {
 };
 
 // FAILED_PRECONDITION: no NVRTC. UNIMPLEMENTED: it lacks `arch`. INTERNAL: the text does not
-// compile.
+// compile, or NVRTC does not say what the code takes.
 absl::StatusOr<Cubin> CompileCubin(const std::string& text, const std::string& entry,
                                    const std::string& arch);
 
@@ -41,7 +41,8 @@ absl::StatusOr<std::vector<int>> Capabilities();
 // 90 for "sm_90a"; 0 for what is no arch.
 int CapabilityOf(const std::string& arch);
 
-// All options, the architecture among them: with the text and the version they decide the cubin.
+// All options, the architecture among them: with the text and the version they decide the cubin. No
+// cache but hackc's own is used.
 std::vector<std::string> Options(const std::string& arch);
 
 }  // namespace hackc::toolchain

@@ -2,10 +2,11 @@
 #include "server/bench/bench_device.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/runtime/device_memory.h"
 #include "compiler/support/status_macros.h"
 
 namespace hackc::server {
@@ -14,6 +15,9 @@ namespace {
 using client::DeviceMemory;
 
 constexpr int kCopies = 9;  // of which the median counts
+constexpr int kRateTries = 12;
+constexpr std::chrono::milliseconds kBetweenTries{50};
+constexpr double kReached = 0.98;
 
 template <typename Function>
 absl::Status Find(const char* symbol, Function* function) {
@@ -55,6 +59,10 @@ absl::Status BenchDevice::Start() {
   for (CUevent& event : events_) {
     HACKC_RETURN_IF_ERROR(driver_.Check(functions_.event_create(&event, 0), "cuEventCreate"));
   }
+  copied_bytes_ = std::max<int64_t>(4 * l2_bytes_, 1 << 20);
+  for (DeviceMemory& memory : copied_) {
+    HACKC_ASSIGN_OR_RETURN(memory, DeviceMemory::Allocate(driver_, copied_bytes_, "a copy"));
+  }
   return absl::OkStatus();
 }
 
@@ -62,6 +70,7 @@ BenchDevice::~BenchDevice() {
   for (CUevent event : events_) {
     if (event != nullptr) functions_.event_destroy(event);
   }
+  for (DeviceMemory& memory : copied_) memory = {};
   current_.reset();
   if (context_ != nullptr) driver_.PrimaryContextRelease(device_);
 }
@@ -88,20 +97,30 @@ absl::StatusOr<double> BenchDevice::Microseconds(const std::function<absl::Statu
   return 1e3 * milliseconds;
 }
 
-absl::StatusOr<double> BenchDevice::CopyRate() const {
-  const int64_t bytes = std::max<int64_t>(4 * l2_bytes_, 1 << 20);
-  HACKC_ASSIGN_OR_RETURN(DeviceMemory from, DeviceMemory::Allocate(driver_, bytes, "a copy"));
-  HACKC_ASSIGN_OR_RETURN(DeviceMemory to, DeviceMemory::Allocate(driver_, bytes, "a copy"));
+absl::StatusOr<double> BenchDevice::OneCopyRate() const {
+  const auto copy = [&] { return Copy(copied_[1].address(), copied_[0].address(), copied_bytes_); };
   std::vector<double> times;
   for (int i = -2; i < kCopies; ++i) {  // two warm up
-    HACKC_ASSIGN_OR_RETURN(double us,
-                           Microseconds([&] { return Copy(to.address(), from.address(), bytes); }));
+    HACKC_ASSIGN_OR_RETURN(double us, Microseconds(copy));
     if (i >= 0) times.push_back(us);
   }
   std::nth_element(times.begin(), times.begin() + kCopies / 2, times.end());
   const double median = times[kCopies / 2];
   if (median <= 0) return absl::InternalError("a copy on the device took no time");
-  return 2.0 * bytes / (median * 1e-6);
+  return 2.0 * copied_bytes_ / (median * 1e-6);
+}
+
+absl::StatusOr<double> BenchDevice::CopyRate() {
+  const double known = best_rate_;
+  double best = 0;
+  for (int i = 0; i < kRateTries; ++i) {
+    if (i > 0) std::this_thread::sleep_for(kBetweenTries);
+    HACKC_ASSIGN_OR_RETURN(const double rate, OneCopyRate());
+    best = std::max(best, rate);
+    if (known > 0 && best > kReached * known) break;
+  }
+  best_rate_ = std::max(known, best);
+  return best;
 }
 
 }  // namespace hackc::server

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -82,6 +83,26 @@ TEST(NvrtcDeathTest, FindsItsBuiltinsBesideItself) {
         _exit(compiled ? (found ? 0 : 2) : 1);
       },
       testing::ExitedWithCode(0), "");
+}
+
+// What a kernel takes is in its contract, so it must not depend on what a driver's cache holds. In
+// processes of their own, since a process loads NVRTC once.
+TEST(NvrtcDeathTest, NoCacheButOurOwn) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const char* version : {"12.8", "12.9", "13.0", "13.1 silent"}) {
+    EXPECT_EXIT(
+        {
+          setenv("CUDA_HOME", HACKC_FAKE_CUDA_HOME, 1);
+          setenv("HACKC_FAKE_NVRTC", version, 1);
+          const absl::StatusOr<Cubin> cubin = CompileCubin(Kernel(1), "k", "sm_90a");
+          if (cubin.ok() && cubin->registers == 42 && cubin->bytes == "cubin") _exit(42);
+          fprintf(stderr, "%s\n", cubin.status().ToString().c_str());
+          _exit(1);
+        },
+        testing::ExitedWithCode(version[4] == '\0' ? 42 : 1),
+        version[4] == '\0' ? "" : "INTERNAL.*does not say how many registers")
+        << version;
+  }
 }
 
 TEST(Nvrtc, CountsSpills) {
