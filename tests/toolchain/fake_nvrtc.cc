@@ -4,8 +4,8 @@
 //
 //   HACKC_FAKE_NVRTC=12.9     the version; "12.9 silent" never reports
 //
-// Built as libnvrtc.so.13 in a folder that a test makes its CUDA_HOME. Thread safety: none, its test
-// compiles once in a process.
+// Built as libnvrtc.so.13 in a folder that a test makes its CUDA_HOME. Thread safety: none; its
+// test compiles once in a process.
 #include <nvrtc.h>
 
 #include <algorithm>
