@@ -6,7 +6,8 @@
     python3 tests/gpu/bench_process.py models/qwen2.5-0.5b.json --past 0..512
 
 Starts `hackc-server --gpu 0`, submits each model, prints its table and checks that every kernel was right and timed,
-that no time is faster than the data sheet allows, and that big kernels are within reach of their floor. A second server
+that no time is faster than the data sheet allows, that big kernels are within reach of their floor, and that nothing
+else is said to have run (so nothing else must run). A second server
 on the same cache must answer with the same bits and the same report, without measuring. hackc-bench-faults then runs
 kernels that write outside, trap, hang and more. Exit code 0: all as it should be, 1: not, 77: no GPU.
 """
@@ -68,6 +69,7 @@ class Server:
 def implausible(timing):
     """What cannot be, as lines."""
     wrong = [f"problem: {line}" for line in timing["problems"]]
+    wrong += [f"on a GPU that runs nothing else: {line}" for line in timing["disturbances"]]
     rate = timing["copy_bytes_per_second"]
     if not 0.3 < rate / timing["target_rates"]["bytes_per_second"] < 1.05:
         wrong.append(f"a copy reached {rate:.3g} bytes a second, the data sheet says "
