@@ -148,14 +148,24 @@ absl::Status ProgramTimer::Prepare() {
   return status;
 }
 
+absl::StatusOr<Reply> ProgramTimer::Ask(const Request& request) {
+  absl::StatusOr<Reply> reply = parts_.bench.Run({.request = request});
+  // The process may have gone since the last program, through no kernel's fault.
+  if (!reply.ok()) reply = parts_.bench.Run({.request = request});
+  return reply;
+}
+
+absl::Status ProgramTimer::Works() {
+  Request request;
+  request.mutable_describe();
+  return Ask(request).status();
+}
+
 absl::StatusOr<v1::worker::GpuFacts> ProgramTimer::Probe() {
   Request request;
   request.mutable_probe();
-  absl::StatusOr<Reply> reply = parts_.bench.Run({.request = request});
-  // The process may have gone since the last program, through no kernel's fault.
-  if (!reply.ok()) reply = parts_.bench.Run({.request = std::move(request)});
-  HACKC_RETURN_IF_ERROR(reply.status());
-  return std::move(*reply->mutable_gpu());
+  HACKC_ASSIGN_OR_RETURN(Reply reply, Ask(request));
+  return std::move(*reply.mutable_gpu());
 }
 
 BenchResult ProgramTimer::Measure(int kernel, BenchCall::Part part, int attempts) {
@@ -167,7 +177,7 @@ BenchResult ProgramTimer::Measure(int kernel, BenchCall::Part part, int attempts
     result = ResultOf(parts_.bench.Run({.request = std::move(request), .cancelled = cancelled_}));
     if (result.fault() == v1::worker::NONE) break;
     // The process is another one now. If that cannot work, no kernel is to blame.
-    if (absl::Status works = Probe().status(); !works.ok()) {
+    if (absl::Status works = Works(); !works.ok()) {
       stop_ = std::string(works.message());
       return Faulty(v1::worker::NOT_TIMED, stop_);
     }
@@ -185,7 +195,7 @@ absl::Status ProgramTimer::Blame(int kernel, const BenchResult& result) {
 
 absl::Status ProgramTimer::Check(const Progress& progress) {
   HACKC_RETURN_IF_ERROR(Prepare());
-  if (const absl::Status works = Probe().status(); !works.ok()) {
+  if (const absl::Status works = Works(); !works.ok()) {
     stop_ = std::string(works.message());
     Log().warn("bench: nothing is checked: {}", stop_);
     return cancelled_() ? absl::CancelledError("nobody waits for it any more") : absl::OkStatus();

@@ -71,6 +71,8 @@ class ProgramTimer {
   using Result = v1::worker::BenchResult;
 
   absl::Status Prepare();  // calls_
+  absl::StatusOr<v1::worker::Reply> Ask(const v1::worker::Request& request);
+  absl::Status Works();  // the bench process and its GPU
   absl::StatusOr<v1::worker::GpuFacts> Probe();
   // A kernel that loses the process is tried again: something else may have ended it.
   Result Measure(int kernel, Call::Part part, int attempts);

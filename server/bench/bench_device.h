@@ -43,6 +43,7 @@ class BenchDevice {
   absl::StatusOr<double> CopyRate();
 
  private:
+  absl::Status AllocateCopied();
   absl::StatusOr<double> OneCopyRate() const;
   // cuda.h names other versions of these in other toolkits; these are in every driver since CUDA 4.
   struct Functions {
@@ -65,8 +66,8 @@ class BenchDevice {
   CUcontext context_ = nullptr;
   std::optional<client::ScopedContext> current_;
   CUevent events_[2] = {nullptr, nullptr};
-  // Of CopyRate, taken before all else and kept: on an H200 buffers where memory had been freed
-  // were copied at 3.55 TB/s, others at 4.03, which looked as if something else ran.
+  // Of CopyRate, taken before all else where there is room, and kept: on an H200 buffers where
+  // memory had been freed were copied at 3.55 TB/s, others at 4.03, as if something else ran.
   client::DeviceMemory copied_[2];
   int64_t copied_bytes_ = 0;
   double best_rate_ = 0;

@@ -19,7 +19,7 @@ absl::Status BenchHandler::Handle(const Request& request, Reply* reply) {
   }
   switch (request.call_case()) {
     case Request::kDescribe:
-      return absl::OkStatus();  // the context is there, which is all it asks for
+      return device_->Synchronize();  // the context is there and sound, which is all it asks for
     case Request::kProbe: {
       HACKC_ASSIGN_OR_RETURN(const double rate, device_->CopyRate());
       v1::worker::GpuFacts* facts = reply->mutable_gpu();

@@ -14,6 +14,7 @@
 //                                to event
 //   once:FILE                    SIGSEGV unless FILE is there, which it makes
 //   in_graph, slow_graph         an error that stays, or 50 ms of real time, in a graph only
+// HACKC_FAKE_CUDA_LARGEST in the environment: no allocation of more bytes succeeds.
 #include <cuda.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -199,6 +200,10 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap*, CUtensorMapDataType, cuuint32_t, v
   return CUDA_SUCCESS;
 }
 CUresult cuMemAlloc(CUdeviceptr* address, size_t bytes) {
+  const char* largest = std::getenv("HACKC_FAKE_CUDA_LARGEST");
+  if (largest != nullptr && bytes > std::strtoull(largest, nullptr, 10)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   std::memset(memory, 0, bytes);

@@ -348,6 +348,18 @@ TEST_F(BenchTest, AProgramForAnotherArchIsNotTimed) {
             json({"not timed: compiled for sm_80, the GPU is sm_90a"}));
 }
 
+TEST_F(BenchTest, WithoutRoomForACopyKernelsAreCheckedButNotTimed) {
+  setenv("HACKC_FAKE_CUDA_LARGEST", "2000000", 1);  // a copy is between two buffers of 4 MiB
+  Start();
+  const json timing = Timing({{"kernels", 1}});
+  EXPECT_THAT(Statuses(timing), ElementsAre("not_timed"));
+  EXPECT_THAT(timing["problems"].dump(), HasSubstr("4194304 bytes for a copy"));
+  const Answer wrong = Try({{"kernels", 2}, {"gpu", {{"k1", "wrong"}}}});
+  EXPECT_EQ(wrong.status.code(), absl::StatusCode::kInternal) << wrong.status;
+  EXPECT_THAT(std::string(wrong.status.message()), HasSubstr("k1"));
+  unsetenv("HACKC_FAKE_CUDA_LARGEST");
+}
+
 TEST_F(BenchTest, WithoutADriverTheReportSaysWhy) {
   unsetenv("LD_LIBRARY_PATH");
   Start();
