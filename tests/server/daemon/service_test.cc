@@ -267,7 +267,9 @@ TEST_F(ServiceTest, AClientThatIsKilledInTheMiddleLeavesTheOthersTheirBuild) {
   ASSERT_EQ(posix_spawn(&first, argv[0], nullptr, nullptr, argv.data(), environ), 0);
   AwaitLines(dir_.File("plans"), 1);
   std::future<Answer> second = std::async(std::launch::async, [&] { return Ask(config); });
-  std::this_thread::sleep_for(milliseconds(100));
+  while (Status().program_joins() + Status().program_hits() == 0) {  // its build may be over
+    std::this_thread::sleep_for(milliseconds(2));
+  }
   kill(first, SIGKILL);
   waitpid(first, nullptr, 0);
   const Answer answer = second.get();
