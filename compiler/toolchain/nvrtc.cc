@@ -166,6 +166,15 @@ uint32_t NumberBefore(absl::string_view line, absl::string_view unit) {
   return absl::SimpleAtoi(head, &number) ? number : 0;
 }
 
+constexpr char kNoCache[] = "--no-cache";
+
+// From 12.9 on NVRTC has a cache, and the option.
+bool HasCache(const Library& library) {
+  int major = 0, minor = 0;
+  return library.version(&major, &minor) == NVRTC_SUCCESS &&
+         std::pair(major, minor) >= std::pair(12, 9);
+}
+
 // Sorts the log into ptxas' resource report and what else was said. INTERNAL: there is no report,
 // as when code came from a cache, so that registers and spills are not known.
 absl::Status ReadLog(const std::string& log, Cubin& cubin) {
@@ -190,17 +199,10 @@ absl::Status ReadLog(const std::string& log, Cubin& cubin) {
 
 std::vector<std::string> Options(const std::string& arch) {
   // -v reports registers and spills in the log. Precompiled headers stay off: parallel compiles
-  // would share one file. --minimal leaves out texture types, which no kernel here uses.
-  std::vector<std::string> options = {absl::StrCat("--gpu-architecture=", arch), "--std=c++17",
-                                      "--minimal", "--ptxas-options=-v"};
-  // From 12.9 on NVRTC takes code from the driver's cache in ~/.nv, where there is a driver, and
-  // then reports nothing.
-  int major = 0, minor = 0;
-  if (Loaded().ok() && Loaded()->version(&major, &minor) == NVRTC_SUCCESS &&
-      std::pair(major, minor) >= std::pair(12, 9)) {
-    options.push_back("--no-cache");
-  }
-  return options;
+  // would share one file. --minimal leaves out texture types, which no kernel here uses. Without
+  // --no-cache code may come from the driver's cache in ~/.nv, and then nothing is reported.
+  return {absl::StrCat("--gpu-architecture=", arch), "--std=c++17", "--minimal",
+          "--ptxas-options=-v", kNoCache};
 }
 
 int CapabilityOf(const std::string& arch) {
@@ -244,7 +246,9 @@ absl::StatusOr<Cubin> CompileCubin(const std::string& text, const std::string& e
       absl::StrCat(entry, "_", absl::Hex(std::hash<std::string>{}(text), absl::kZeroPad16), ".cu");
   Program program(*Loaded());
   HACKC_RETURN_IF_ERROR(program.Create(text, name));
-  nvrtcResult result = program.Compile(Options(arch));
+  std::vector<std::string> options = Options(arch);
+  if (!HasCache(*Loaded())) std::erase(options, kNoCache);
+  nvrtcResult result = program.Compile(options);
   if (result != NVRTC_SUCCESS) {
     absl::Status status = program.Check(result, absl::StrCat(entry, " for ", arch).c_str());
     return absl::Status(status.code(), absl::StrCat(status.message(), "\n", program.Log()));

@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<int>> Capabilities();
 int CapabilityOf(const std::string& arch);
 
 // All options, the architecture among them: with the text and the version they decide the cubin. No
-// cache but hackc's own is used.
+// cache but hackc's own is used. Opens no library, so that the server can make keys without one.
 std::vector<std::string> Options(const std::string& arch);
 
 }  // namespace hackc::toolchain
