@@ -21,9 +21,9 @@ ahead), spread ((p90 - p10) / median), errors against float64, the floor (bytes 
 over the rate of bench/measure.py, whichever is larger) and hackc's share of it. A row whose spread is above 5 %
 is marked: other load disturbed it. After --minutes no new peer is compiled and no new row begun; the table says so.
 
-Most of max-autotune's time is compiling candidates on the CPU. Several `--prepare` beside each other, with one
-TRITON_CACHE_DIR for all and a TORCHINDUCTOR_CACHE_DIR for each (what they choose on a busy GPU must not count), leave
-the choosing alone to the run that measures: with TRITON_CACHE_DIR, and without the other.
+Most of max-autotune's time is compiling candidates on the CPU. Several runs with `--rounds 1` beside each other,
+with one TRITON_CACHE_DIR for all and a TORCHINDUCTOR_CACHE_DIR for each (what they choose and measure on a busy GPU must
+not count), leave the choosing alone to the run that measures: with TRITON_CACHE_DIR, and without the other.
 """
 
 import argparse
@@ -99,12 +99,7 @@ class Bench:
             for peer in self.options.peers:
                 if peer != "eager" and self.late(f"{facts['what']} {peer}"):
                     continue
-                if self.options.prepare:
-                    decoder.call(peer, ids, caches, past)()
-                    continue
                 runs[peer], outputs[peer] = measure.captured(torch, decoder.call(peer, ids, caches, past))
-            if self.options.prepare:
-                return decoder.forget_compiled()
             times = measure.alternate(torch, runs, self.options.rounds)
             replay()
             torch.cuda.synchronize()
@@ -200,13 +195,8 @@ class Bench:
                     continue
                 mode = "max-autotune-no-cudagraphs" if peer == "max-autotune" else None
                 function = functions[0] if peer == "eager" else torch.compile(functions[0], dynamic=False, mode=mode)
-                if self.options.prepare:
-                    function(*tensors[-1])
-                    continue
                 runs[peer], outputs[peer] = measure.captured(
                     torch, lambda f=function: [f(*t) for t in tensors][-1])
-            if self.options.prepare:
-                return torch.compiler.reset()
             times = measure.alternate(torch, runs, self.options.rounds, budget_us=2000)
             restore()
             for peer in outputs:
@@ -283,7 +273,6 @@ def main():
     parser.add_argument("--seq-range", default="1..2048", help="likewise")
     parser.add_argument("--peers", default="eager,compile,max-autotune")
     parser.add_argument("--layers", type=int, default=4)
-    parser.add_argument("--prepare", action="store_true", help="compile what the rows want, and measure nothing")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--minutes", type=float, default=1e9)
     parser.add_argument("--json", help="result file (else $OUT/compare.json, else ./compare.json)")

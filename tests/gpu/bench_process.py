@@ -7,9 +7,9 @@
 
 Starts `hackc-server --gpu 0`, submits each model, prints its table and checks that every kernel was right and timed,
 that no time is faster than the data sheet allows, that big kernels are within reach of their floor, and that nothing
-else is said to have run (so nothing else must run). A second server
-on the same cache must answer with the same bits and the same report, without measuring. hackc-bench-faults then runs
-kernels that write outside, trap, hang and more. Exit code 0: all as it should be, 1: not, 77: no GPU.
+else is said to have run (so nothing else must run). A second server on the same cache must answer with the same bits
+and the same report, without measuring. hackc-bench-faults then runs kernels that write outside, trap, hang and more.
+Exit code 0: all as it should be, 1: not, 77: no GPU.
 """
 
 import argparse
